@@ -10,12 +10,12 @@ from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
-from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
-from sightline.exchange.preparing import Prepared, prepare
+from sightline.exchange.prepare import Prepared, prepare
 from sightline.exchange.relay import Relay
+from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import AttemptStarted, Fact, FrameArrived
 from sightline.model.message import Message

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.reading.need import SuiteReading
+from sightline.evals.core.reading.requests import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.context import EvalContext
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.progress import Progress
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import EvalContext
 from sightline.model.reply import Reply
 from tests.loop_stage import says
 from tests.running_stage import RunStage, opened, plays

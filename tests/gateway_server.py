@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.app.configured import configuration
-from sightline.app.serving import open_server
-from sightline.server.listening import ListeningServer, bind_sockets, new_loop
+from sightline.app.configuration import configuration
+from sightline.app.server import open_server
+from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.fields import Fields
 from sightline.evals.core.graders.grade import check_graders, grade, prepare
-from sightline.evals.core.graders.ready import prepare_grader, run_grader
+from sightline.evals.core.graders.grader import prepare_grader, run_grader
 from sightline.evals.core.graders.registry import GRADERS
 from sightline.evals.core.graders.steps import Answer, Judged, Step, StepFailed
 from sightline.evals.core.graders.subject import Grading, GradingSubject

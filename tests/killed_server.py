@@ -25,9 +25,9 @@ from tests.upstream import Upstream
 
 _SERVING = """
 import asyncio, sys
-from sightline.app.configured import configuration
-from sightline.app.serving import open_server
-from sightline.server.listening import bound
+from sightline.app.configuration import configuration
+from sightline.app.server import open_server
+from sightline.server.listener import bound
 
 async def main(config, folder, port):
     sockets = bound("127.0.0.1", int(port))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sightline.exchange.recording.recorded import RecordedExchange, find_exchange, load_exchange
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.exchange import (
     AttemptStarted,
     ExchangeFailed,

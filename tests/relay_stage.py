@@ -12,11 +12,11 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.dialects.registry import dialect
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
-from sightline.exchange.relayed import ClientResponse
 from sightline.model.exchange import Fact, FrameArrived
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.embedded.process import EmbeddedModel

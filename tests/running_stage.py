@@ -14,7 +14,7 @@ from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.service.people import Approver, Interrupted
+from sightline.agent.service.participants import Approver, Interrupted
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.tools import Progress
 from sightline.catalog.catalog import Catalog
@@ -23,12 +23,12 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Client
-from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Announced, FactQueue, Hub
-from sightline.exchange.interception.answering import write_reply as told
+from sightline.exchange.interception.reply_writing import write_reply as told
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
+from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import StreamEvent
 from sightline.model.message import Message
 from sightline.model.parts import Text

@@ -15,7 +15,7 @@ from sightline.chat.api import shapes as chat
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
-from sightline.exchange.expanding import Expand
+from sightline.exchange.expansion import Expand
 from sightline.exchange.interception.rules import InterceptionRule
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
@@ -61,7 +61,7 @@ ANSWERS = (
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.editing.operations": "Operation",
-    "sightline.exchange.expanding": "Operation",
+    "sightline.exchange.expansion": "Operation",
     "sightline.chat.core.telemetry": "Telemetry",
 }
 """What is told apart by its module in Python is told apart by its name in the page."""

@@ -4,9 +4,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.chatting import chat_settings, open_chat
-from sightline.app.configured import Configuration, configuration
-from sightline.app.opening import open_engine, open_record
+from sightline.app.chat import chat_settings, open_chat
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.openers import open_engine, open_record
 from sightline.chat.core.settings import ChatSettings
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import config_file, configuration, data_folder, load_with_problems
+from sightline.app.configuration import config_file, configuration, data_folder, load_with_problems
 from sightline.errors import Code, Fault
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import Configuration, configuration
+from sightline.app.configuration import Configuration, configuration
 from sightline.app.eval_targets import KnownTargets, drawing, root_of, target_from_settings
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import configuration
-from sightline.app.evaluating import elsewhere, open_evaluation
-from sightline.app.hosting import introduction
+from sightline.app.configuration import configuration
+from sightline.app.eval_host import introduction
+from sightline.app.evals import elsewhere, open_evaluation
 from sightline.app.parts import nowhere
 from sightline.errors import Fault
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster.fleet import Needs
+from sightline.evals.service.cluster.remote import Needs
 from tests.cluster_stage import FakeWorker, NearFleet, opens
 from tests.eval_stage import CAPITALS, KNOWN, knows, suite_of, verdicts
 from tests.upstream import Upstream

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.hosting import HostProcess, introduction, open_host
+from sightline.app.eval_host import HostProcess, introduction, open_host
 from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.evals.core.facts import CaseDone, EvalBegan, Key, read, write
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import host as host_module
-from sightline.evals.service.cluster.fleet import Elsewhere
+from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.host import Opening
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
@@ -29,7 +29,7 @@ from sightline.evals.service.cluster.messages import (
     RunCase,
     for_home,
 )
-from sightline.evals.service.cluster.parcel import pack_files
+from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.workers import Worker
 from sightline.model.parts import ToolCall

@@ -1,8 +1,8 @@
 import asyncio
 from pathlib import Path
 
-from sightline.app.configured import configuration
-from sightline.app.opening import counter, open_engine
+from sightline.app.configuration import configuration
+from sightline.app.openers import counter, open_engine
 from sightline.errors import Fault
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.app.parts import make_embedded_model
 
 

@@ -13,7 +13,7 @@ import pytest
 from sightline.app import ray_cluster
 from sightline.app.ray_cluster import RayAddress, RayFleet, ray_address
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.fleet import Fleet, LostError
+from sightline.evals.service.cluster.remote import Fleet, LostError
 
 
 class RayError(Exception):

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.running_server import (
-    RUN_LOCK,
-    announce,
-    find_server,
-    keep_server,
-    knows_token,
-    withdraw,
-)
+from sightline.app.running_server import RUN_LOCK, announce, find_server, keep_server, knows_token, withdraw
 from sightline.errors import Code, Fault
 from tests.gateway_server import served
 from tests.shared_servers import free_port

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import configuration
-from sightline.app.opening import open_engine
+from sightline.app.command_engine import engine_here, engine_through, running_server
+from sightline.app.configuration import configuration
+from sightline.app.openers import open_engine
 from sightline.app.parts import means_of, nowhere
-from sightline.app.sending import engine_here, engine_through, running_server
 from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.interception import Interception
 from sightline.exchange.interception.rules import Rules
-from sightline.exchange.kept_interception import KeptInterception
-from sightline.exchange.preparing import prepare
+from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.prepare import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.model.message import Message

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.app.machine import SystemClock
-from sightline.app.serving import open_server
+from sightline.app.server import open_server
 from sightline.exchange import memory as memory_module
 from sightline.exchange.memory import Memory
 from sightline.filters.parsing import parse

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.tools.opening import Opened
-from sightline.app.configured import Configuration, configuration
-from sightline.app.tooling import ToolsWanted, open_tools, parse_tools, tools_of_run
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.tool_choice import ToolsWanted, open_tools, parse_tools, tools_of_run
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 

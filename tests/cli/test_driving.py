@@ -2,7 +2,7 @@ import pytest
 
 from sightline.agent.core.limits import Reached, RunUsage
 from sightline.agent.core.rounds import FinishedRun, Round, Why
-from sightline.cli.driving import _exit_code, summary
+from sightline.cli.run_control import _exit_code, summary
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli.holding import hold_session
+from sightline.cli.hold_session import hold_session
 from sightline.errors import Fault
 from sightline.exchange.interception.rules import Rules
 from sightline.filters.predicate import Known

@@ -10,10 +10,10 @@ import pytest
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.judging import Judging
-from sightline.app.configured import configuration
-from sightline.app.running import open_runner
-from sightline.app.tooling import open_tools, parse_tools
+from sightline.agent.service.policy_approver import Judging
+from sightline.app.agent_runs import open_runner
+from sightline.app.configuration import configuration
+from sightline.app.tool_choice import open_tools, parse_tools
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.cli.program import main

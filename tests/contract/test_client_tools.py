@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.translate import translate_reply, translate_request
 from sightline.editing.draft import Draft

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.operations import SetText
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from tests.contract.loopback import speaking
 from tests.contract.test_law_4_stream_is_whole import read_stream

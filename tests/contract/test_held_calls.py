@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.operations import Delete, SetText
-from sightline.exchange.interception.answering import write_reply
-from sightline.model.exchange import (
-    Answered,
-    Edited,
-    ExchangeFinished,
-)
+from sightline.exchange.interception.reply_writing import write_reply
+from sightline.model.exchange import Answered, Edited, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Reply

@@ -18,9 +18,9 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 CONFIG = '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n'
 _SERVING = """
 import asyncio, sys
-from sightline.app.configured import configuration
-from sightline.app.serving import open_server
-from sightline.server.listening import bound
+from sightline.app.configuration import configuration
+from sightline.app.server import open_server
+from sightline.server.listener import bound
 
 async def main(config, folder):
     sockets = bound("127.0.0.1", 0)

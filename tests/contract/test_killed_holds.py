@@ -12,8 +12,8 @@ from tests.store.traffic import NOON, prices
 ROOT = Path(__file__).parents[2]
 HOLDING = """
 import asyncio, sys
-from sightline.app.configured import configuration
-from sightline.app.opening import open_relay
+from sightline.app.configuration import configuration
+from sightline.app.openers import open_relay
 from sightline.editing.operations import Set
 from tests.relay_stage import asks
 

@@ -11,7 +11,7 @@ import pytest
 
 from sightline.agent.core.facts import RequestStarted, RunTaken
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import stand
 from sightline.errors import Fault
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply

@@ -12,7 +12,7 @@ from sightline.agent.core.output import Cap, ToolOutcome
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import run
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -30,18 +30,7 @@ from sightline.catalog.facts import Prices
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
-from sightline.model.parts import (
-    Audio,
-    Image,
-    Inline,
-    Opaque,
-    Part,
-    Refusal,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from sightline.model.parts import Audio, Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice

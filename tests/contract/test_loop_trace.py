@@ -12,8 +12,8 @@ from sightline.agent.core.output import text_outcome
 from sightline.agent.core.run import run
 from sightline.agent.core.steps import AskModel, Replied, Use, Used
 from sightline.dialects.dialect import Target
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.translate import restore_names, write_request
 from sightline.model.fold import fold
 from sightline.model.json import Json

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.model.fold import fold
 from sightline.wire.sse import SseDecoder

@@ -15,7 +15,7 @@ from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.usage import Usage
 from sightline.tokens.ledger import Ledger
-from sightline.tokens.room import model_limit
+from sightline.tokens.window_budget import model_limit
 from tests.chat.core.stage import (
     BY_LETTER,
     NOW,

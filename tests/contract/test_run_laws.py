@@ -15,7 +15,7 @@ from sightline.agent.core.facts import ToolFinished, read
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import Approve, CallsDecided, Confirm, RunnableCall
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import HookVerdict
@@ -25,8 +25,8 @@ from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.preparing import Prepared
-from sightline.exchange.recording.recorded import read_request
+from sightline.exchange.prepare import Prepared
+from sightline.exchange.recording.exchange_record import read_request
 from sightline.model.events import Started, StreamEvent, TextReceived
 from sightline.model.json import JsonObject
 from sightline.model.parts import ToolCall

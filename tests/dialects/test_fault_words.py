@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.fault_words import code_of, is_page
+from sightline.dialects.fault_codes import code_of, is_page
 from sightline.errors import UNSTATED, Code, Numbers
 
 SEED = (

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, StreamEvent, TextReceived
@@ -91,7 +91,7 @@ def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
 
 
 def test_a_piece_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.dialects.hearing.LONGEST_FRAME", 1000)
+    monkeypatch.setattr("sightline.dialects.reply_decoder.LONGEST_FRAME", 1000)
     hearing = ReplyDecoder(dialect("openai-chat"))
     assert hearing.feed(b"data: " + b"x" * 900) == []
     failed, ended = hearing.feed(b"x" * 200)

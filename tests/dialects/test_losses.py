@@ -1,14 +1,7 @@
 import pytest
 
 from sightline.dialects.dialect import Unread
-from sightline.dialects.losses import (
-    UnreadLosses,
-    describe,
-    lose_call_kind,
-    lose_choices,
-    lose_counts,
-    lose_partial,
-)
+from sightline.dialects.losses import UnreadLosses, describe, lose_call_kind, lose_choices, lose_counts, lose_partial
 from sightline.dialects.registry import dialect
 from sightline.model.events import TextReceived, ToolCallBegun
 from sightline.model.message import Message

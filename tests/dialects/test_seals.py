@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.seals import NEXT, unwrap, wrap
+from sightline.dialects.signatures import NEXT, unwrap, wrap
 
 names = st.sampled_from(("anthropic", "gemini", "openai-responses"))
 ids = st.none() | st.from_regex(r"[a-zA-Z0-9_]+", fullmatch=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.app.configured import Configuration, configuration
+from sightline.app.configuration import Configuration, configuration
 from sightline.app.machine import SystemClock
 from sightline.app.parts import make_relay, means_of, nowhere, open_configured_store
 from sightline.chat.core.facts import ChatImported, TopicChanged
@@ -16,8 +16,8 @@ from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.service.service import chat_service
-from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
+from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
 from sightline.store.entries import FactEntry

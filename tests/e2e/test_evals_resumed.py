@@ -18,8 +18,8 @@ PROGRAM = """
 import asyncio, json, sys
 from pathlib import Path
 
-from sightline.app.configured import configuration
-from sightline.app.evaluating import open_evaluation
+from sightline.app.configuration import configuration
+from sightline.app.evals import open_evaluation
 from sightline.evals.core.options import Options
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec

@@ -4,7 +4,7 @@ import copy
 import json
 
 from sightline.editing.draft import Draft
-from sightline.editing.keeping import Keeper
+from sightline.editing.mask_making import Keeper
 from sightline.editing.masks import Mask
 from sightline.editing.operations import Edit, Keep
 from sightline.model.json import Json

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.editing.draft import Draft
-from sightline.editing.keeping import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
+from sightline.editing.mask_making import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
 from sightline.editing.masks import Mask, apply_masks
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
 from sightline.errors import Fault

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from sightline.editing.draft import Draft
-from sightline.editing.keeping import Keeper
+from sightline.editing.mask_making import Keeper
 from sightline.editing.masks import Mask, apply_masks, project_of, read_masks, strip_of
 from sightline.editing.operations import Delete, Duplicate, Insert, Set, SetText
 from sightline.editing.stripping import Strip

@@ -1,7 +1,7 @@
 """Ids are given out once and stay with what they were given to."""
 
-from sightline.editing.names import SectionIds, part_key
 from sightline.editing.places import shift_by_insertion, shift_by_move, shift_by_removal
+from sightline.editing.section_ids import SectionIds, part_key
 
 OUTLINE = [("/m/0", ["text:/c/0", "image:/c/1"]), ("/m/1", ["text:/c"]), ("options", ["option:/model"])]
 

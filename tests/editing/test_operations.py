@@ -3,18 +3,7 @@
 import msgspec
 import pytest
 
-from sightline.editing.operations import (
-    Batch,
-    Delete,
-    Insert,
-    Move,
-    Redo,
-    Set,
-    SetBody,
-    SetText,
-    Undo,
-    operation,
-)
+from sightline.editing.operations import Batch, Delete, Insert, Move, Redo, Set, SetBody, SetText, Undo, operation
 from sightline.errors import Fault
 from sightline.model.json import Json
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.editing.stateful import ChainLink, expand_request, previous_of
+from sightline.editing.response_chain import ChainLink, expand_request, previous_of
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
 

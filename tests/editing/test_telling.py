@@ -3,8 +3,8 @@
 import pytest
 
 from sightline.editing.deletions import Deletions
+from sightline.editing.part_details import can_gain_text, category_of, details_of, text_of, tool_name
 from sightline.editing.section import SectionPart
-from sightline.editing.telling import can_gain_text, category_of, details_of, text_of, tool_name
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,

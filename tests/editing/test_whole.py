@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.editing.deletions import Deletions
-from sightline.editing.whole import WholeDocument
+from sightline.editing.document import WholeDocument
 from sightline.errors import Fault
 from sightline.wire.jsontext import decode
 

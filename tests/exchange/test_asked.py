@@ -1,4 +1,4 @@
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 
 
 def test_of_headers_with_one_name_the_first_counts() -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
-from sightline.exchange.counting import MOST_ESTIMATORS, RequestCounter, read_count
 from sightline.exchange.memory import Memory
+from sightline.exchange.request_counter import MOST_ESTIMATORS, RequestCounter, read_count
 from sightline.exchange.routing import route_for
 from sightline.wire.jsontext import decode
 from tests.relay_stage import asks

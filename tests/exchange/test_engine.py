@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault

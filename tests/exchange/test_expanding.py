@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.expanding import expand
-from sightline.exchange.viewing import Viewer
+from sightline.exchange.expansion import expand
+from sightline.exchange.viewer import Viewer
 from sightline.model.exchange import Edited
 from sightline.store.store import Store
 from tests.exchange.test_viewing import recorded

@@ -11,7 +11,7 @@ from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.editing.operations import Set, SetBody, SetText, Undo
 from sightline.errors import Fault
-from sightline.exchange.gate import Interceptor
+from sightline.exchange.interceptor import Interceptor
 from sightline.exchange.outbound import outbound_for
 from sightline.model.exchange import (
     Answered,
@@ -477,7 +477,7 @@ def test_a_request_that_no_mask_is_meant_for_is_not_even_read(tmp_path: Path, mo
     def refuses(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr("sightline.exchange.gate.Draft.of", refuses)
+    monkeypatch.setattr("sightline.exchange.interceptor.Draft.of", refuses)
 
     async def story(stage: Stage) -> None:
         strip = {"kind": "strip", "strip": {"class": "thinking"}}

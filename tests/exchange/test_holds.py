@@ -10,7 +10,7 @@ from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
 from sightline.exchange.holds import MOST_OUTCOMES, Holds
-from sightline.exchange.kept_interception import FILE_NAME, KeptInterception, MaskCount
+from sightline.exchange.interception_store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited
 from sightline.store.entries import FactEntry

@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.exchange import Journey
 from sightline.exchange.hub import Hub
-from sightline.exchange.journey import Journey
-from sightline.exchange.live import Recorder
+from sightline.exchange.recorder import Recorder
 from sightline.store.entries import Entry
 from tests.fake_clock import FakeClock
 

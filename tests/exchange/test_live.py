@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
-from sightline.exchange.live import Recorder
-from sightline.exchange.overheard import ObservedHub
+from sightline.exchange.observed_hub import ObservedHub
+from sightline.exchange.recorder import Recorder
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -27,7 +27,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.said import ReplyText
+from sightline.store.reply_texts import ReplyText
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))

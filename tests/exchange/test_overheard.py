@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.exchange.hub import Hub
-from sightline.exchange.overheard import ObservedHub
+from sightline.exchange.observed_hub import ObservedHub
 from sightline.model.exchange import AttemptStarted, FrameArrived, Received
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 

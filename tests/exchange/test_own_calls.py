@@ -8,7 +8,7 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.exchange.own_calls import count, path_of, question
-from sightline.exchange.preparing import Prepared, prepare
+from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.message import Message
 from sightline.model.parts import Text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange import passing
+from sightline.exchange import stream_pump as passing
 from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream

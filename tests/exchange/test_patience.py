@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.exchange.patience import TICK, sign_of_life
-from sightline.exchange.relayed import ClientResponse
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
 from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly

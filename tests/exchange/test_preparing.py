@@ -11,7 +11,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
-from sightline.exchange.preparing import compose_request, prepare, target_of, write_prepared
+from sightline.exchange.prepare import compose_request, prepare, target_of, write_prepared
 from sightline.model.message import Message
 from sightline.model.parts import Document, Inline, Text
 from sightline.model.tools import FunctionTool

@@ -1,8 +1,8 @@
 import gzip
 
-from sightline.dialects.hearing import ReplyDecoder
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.reading import BodyDecoder, ReplyReader
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
 from tests.reply_samples import streamed, whole
 
 BROKEN = b"data: {\n\n"

@@ -12,7 +12,7 @@ import zstandard
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.model.exchange import (
     AttemptStarted,
     ExchangeCancelled,

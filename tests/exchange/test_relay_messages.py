@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.relay_messages import (
     EndFrame,
     FactFrame,

@@ -1,6 +1,6 @@
 import asyncio
 
-from sightline.exchange.relayed import ClientResponse, WholeBody
+from sightline.exchange.client_response import ClientResponse, WholeBody
 
 
 def test_a_body_that_is_here_is_given_once() -> None:

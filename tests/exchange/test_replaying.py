@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.exchange.asked import ClientRequest
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.recording.library import Library
-from sightline.exchange.replaying import ReplayHandler
+from sightline.exchange.replay_handler import ReplayHandler
 from sightline.filters.expression import EVERYTHING
 from sightline.model.fold import fold
 from sightline.store.entries import Entry

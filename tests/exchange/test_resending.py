@@ -10,11 +10,11 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
-from sightline.exchange.overheard import Telling
-from sightline.exchange.recording.recorded import RecordedExchange, find_exchange
-from sightline.exchange.relayed import ClientResponse
-from sightline.exchange.resending import Resender, ResendSources
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange
+from sightline.exchange.resend import Resender, ResendSources
 from sightline.model.exchange import Received
 from sightline.store.entries import BodyEntry
 from sightline.store.sqlite import SqliteStore

@@ -5,7 +5,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.routing import PLACEHOLDER, credential, route_for
 
 PROVIDERS = {

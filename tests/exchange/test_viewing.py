@@ -7,9 +7,9 @@ from typing import Any
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Insert, SetText, Undo
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import MOST_LOOKS, Viewer
+from sightline.exchange.viewer import MOST_LOOKS, Viewer
 from sightline.model.usage import Usage
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store

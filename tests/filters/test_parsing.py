@@ -25,7 +25,7 @@ from sightline.filters.expression import (
 )
 from sightline.filters.fields import FIELDS, WORDS, FilterScope
 from sightline.filters.parsing import parse
-from sightline.filters.written import write_expression
+from sightline.filters.writing import write_expression
 
 BLUE, GREY, FAILED = TextTerm("flag", "blue"), TextTerm("flag", "grey"), FlagTerm("error")
 DAY = 86400

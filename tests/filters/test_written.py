@@ -3,7 +3,7 @@ from hypothesis import given
 
 from sightline.filters.expression import Expression
 from sightline.filters.parsing import parse
-from sightline.filters.written import write_expression
+from sightline.filters.writing import write_expression
 from tests.filters.expressions import CHAT_TERMS, SINGLE_TERMS, joined
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
-from sightline.gateway.requests import MOST_BYTES
+from sightline.gateway.request_reading import MOST_BYTES
 from sightline.web.asgi import AsgiScope, Heard, ResponseBody, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 

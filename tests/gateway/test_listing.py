@@ -5,7 +5,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
-from sightline.gateway.listing import for_codex, list_models, model_json, model_list_json, one
+from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
 
 CATALOG = Catalog(
     providers={

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.gateway.refusals import no_such_path, no_websocket, refusal_response, wrong_method
+from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 
 
 @pytest.mark.parametrize(

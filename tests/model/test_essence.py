@@ -1,4 +1,4 @@
-from sightline.model.essence import of_message, of_part, of_parts, of_tool
+from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Citation, Image, Link, Text, Thinking, ToolCall, ToolResult
 from sightline.model.tools import FunctionTool

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sightline.app.assembling import Parts, assemble_workbench
+from sightline.app.workbench import Parts, assemble_workbench
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
 from sightline.server.app import App
-from sightline.server.listening import ListeningServer, bind_sockets, new_loop
+from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import summary_of
 from sightline.store.summary import Summary

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.listening import allow_many_files, bind_sockets, is_loopback, new_loop
+from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop
 from tests.server.running import TOKEN, Told, running
 
 ASK = b'{"model":"m"}'
@@ -211,7 +211,7 @@ def test_a_failure_of_ours_is_an_error_for_the_client_and_is_logged(caplog: pyte
 def test_signals_end_it_in_order(asked: signal.Signals) -> None:
     program = """
 import asyncio
-from sightline.server.listening import Listening, bound, new_loop
+from sightline.server.listener import Listening, bound, new_loop
 
 class App:
     async def __call__(self, scope, receive, send): ...

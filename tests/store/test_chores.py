@@ -1,6 +1,6 @@
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Held, Received, Translated
-from sightline.store.chores import REPLY, REQUEST, reply_dialect, to_read
 from sightline.store.entries import FactEntry
+from sightline.store.pending_reading import REPLY, REQUEST, reply_dialect, to_read
 
 ASKED = Received("anthropic", "m", "aa")
 

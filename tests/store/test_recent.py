@@ -1,4 +1,4 @@
-from sightline.store.recent import CANDIDATES, Recent
+from sightline.store.recent_bodies import CANDIDATES, Recent
 
 
 def test_the_last_bodies_of_a_kind_come_newest_first() -> None:

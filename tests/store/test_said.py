@@ -1,5 +1,5 @@
-from sightline.store import said as module
-from sightline.store.said import LONGEST, Overhearing, ReplyText
+from sightline.store import reply_texts as module
+from sightline.store.reply_texts import LONGEST, Overhearing, ReplyText
 
 
 def test_what_was_said_is_taken_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
-from sightline.store.said import ReplyText
+from sightline.store.reply_texts import ReplyText
 from sightline.store.sqlite import JOURNAL, SqliteStore, open_store
 from sightline.store.sqlite_database import FILE_NAME
 from tests.store.conformance import Opening, StoreConformance

@@ -4,9 +4,9 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.model.exchange import Held
-from sightline.store.chores import REQUEST
 from sightline.store.interruption import Unfinished
-from sightline.store.said import LONGEST, ReplyText
+from sightline.store.pending_reading import REQUEST
+from sightline.store.reply_texts import LONGEST, ReplyText
 from sightline.store.sqlite_database import open_database
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import answered, chat_body, chat_stream, noted, prices, received, responded, whole

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.model.fold import fold
 from sightline.model.json import Json

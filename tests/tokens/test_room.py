@@ -2,7 +2,7 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.tokens.account import RateLimits
-from sightline.tokens.room import UNKNOWN_WINDOW, Room, model_limit, reply_reserve, reserve_for_calibration
+from sightline.tokens.window_budget import UNKNOWN_WINDOW, Room, model_limit, reply_reserve, reserve_for_calibration
 
 
 @pytest.mark.parametrize(

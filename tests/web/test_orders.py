@@ -5,9 +5,9 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.web import orders
+from sightline.web import request_body as orders
 from sightline.web.asgi import Heard
-from sightline.web.orders import order
+from sightline.web.request_body import order
 
 
 def ordered(*pieces: bytes, is_whole: bool = True, most: int = orders.MOST_BYTES) -> JsonObject:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.wire.waits import http_date, plausible, retry_after, timestamp
+from sightline.wire.retry_after import http_date, plausible, retry_after, timestamp
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 NOW = 1_792_567_680.0

@@ -12,7 +12,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.relay import Relay
 from sightline.exchange.relay_messages import (
     EndFrame,
@@ -29,7 +29,7 @@ from sightline.exchange.relay_messages import (
     write_call,
 )
 from sightline.tokens.ledger import Ledger
-from sightline.workbench.relaying import MOST_OTHERS, CommandRelays
+from sightline.workbench.command_relay import MOST_OTHERS, CommandRelays
 from tests.background import upstream_in_background
 from tests.fake_clock import FakeClock
 from tests.gateway_server import Served, served

@@ -12,9 +12,9 @@ from sightline.errors import Fault
 from sightline.exchange.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import Viewer
+from sightline.exchange.viewer import Viewer
 from sightline.store.entries import FactEntry
-from sightline.workbench.showing import Showing
+from sightline.workbench.exchange_views import Showing
 from tests.desk_stage import DeskStage, desk_stage
 from tests.reply_samples import SAYS, streamed
 from tests.server.running import ListStore

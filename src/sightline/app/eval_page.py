@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sightline.agent.tools.environment import without
-from sightline.app.configured import Configuration
+from sightline.app.configuration import Configuration
 from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.parts import price_list
 from sightline.catalog.loading import variables_of

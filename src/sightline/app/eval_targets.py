@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sightline.agent.tools.environment import without
-from sightline.app.configured import Configuration
+from sightline.app.configuration import Configuration
 from sightline.catalog.choose import choose
 from sightline.catalog.loading import variables_of
 from sightline.catalog.problem import likely
@@ -24,7 +24,7 @@ from sightline.evals.core.reading.paths import folder_of, join_path
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.suite import Case, GraderSpec, Suite
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
-from sightline.evals.service.purse import check_priced
+from sightline.evals.service.spending import check_priced
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.json import Json, JsonObject
 from sightline.settings import EvalTarget

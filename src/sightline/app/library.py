@@ -11,19 +11,19 @@ from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.limits import Reached, RunLimits
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun, Round, Why
-from sightline.agent.service.judging import Approval, Judging, deny_unattended
+from sightline.agent.service.policy_approver import Approval, Judging, deny_unattended
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
-from sightline.app.configured import Configuration, configuration
-from sightline.app.running import open_runner, tool_surroundings
-from sightline.app.tooling import open_tools, parse_tools
+from sightline.app.agent_runs import open_runner, tool_surroundings
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.tool_choice import open_tools, parse_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.errors import Code, Fault
-from sightline.exchange.heard import Heard
+from sightline.exchange.answer_reading import Heard
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request

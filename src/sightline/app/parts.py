@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.app.configured import Configuration
+from sightline.app.configuration import Configuration
 from sightline.app.machine import Ids, SystemClock, chance
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Prices
@@ -32,7 +32,7 @@ from sightline.wire.call import HttpRequest
 if TYPE_CHECKING:
     from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hear, Hub, Record
-    from sightline.exchange.kept_interception import KeptInterception
+    from sightline.exchange.interception_store import KeptInterception
     from sightline.exchange.relay import Relay
     from sightline.store.entries import Entry
     from sightline.store.folding import PriceList

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.app.hosting import HostProcess, introduction
+from sightline.app.eval_host import HostProcess, introduction
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.fleet import LostError
+from sightline.evals.service.cluster.remote import LostError
 
 SCHEME = "ray://"
 REACHED_IN = 10.0

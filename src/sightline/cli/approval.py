@@ -8,9 +8,9 @@ import msgspec
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.kept_rules import KeptRule, KeptRules
-from sightline.agent.service.people import Interrupted
-from sightline.cli.folding import clip
+from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.participants import Interrupted
+from sightline.cli.call_lines import clip
 from sightline.cli.keyboard import Typing
 from sightline.cli.terminal import say
 from sightline.errors import Fault

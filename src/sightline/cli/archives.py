@@ -56,8 +56,8 @@ def run_export(arguments: argparse.Namespace) -> int:
     """Write them."""
     import asyncio
 
-    from sightline.app.configured import configuration
-    from sightline.app.opening import open_record
+    from sightline.app.configuration import configuration
+    from sightline.app.openers import open_record
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
@@ -87,9 +87,9 @@ async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> Asyn
     from importlib.metadata import version
 
     from sightline.app.machine import SystemClock
-    from sightline.exchange.recording.asking import call_of
+    from sightline.exchange.recording.exchange_record import load_exchange
     from sightline.exchange.recording.har import har
-    from sightline.exchange.recording.recorded import load_exchange
+    from sightline.exchange.recording.replay_request import call_of
 
     now, before, found = SystemClock().now(), "", []
     while page := await store.find(wanted, now=now, before=before, limit=500):
@@ -131,8 +131,8 @@ def run_import(arguments: argparse.Namespace) -> int:
     """Read them."""
     import asyncio
 
-    from sightline.app.configured import configuration
-    from sightline.app.opening import open_record
+    from sightline.app.configuration import configuration
+    from sightline.app.openers import open_record
 
     loaded = configuration(arguments.config)
 

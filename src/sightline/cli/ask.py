@@ -9,10 +9,10 @@ from sightline.cli.tool_options import add_tool_options, has_tools, refuse_witho
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.catalog.compose import Prompt
     from sightline.exchange.engine import Engine
-    from sightline.exchange.preparing import Prepared
+    from sightline.exchange.prepare import Prepared
     from sightline.model.json import JsonObject
     from sightline.model.reply import Reply
     from sightline.tokens.estimate import Estimate
@@ -61,15 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask, or show what would be asked."""
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.cli.answer import tell_losses
-    from sightline.exchange.preparing import prepare
+    from sightline.exchange.prepare import prepare
 
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
     prompt, is_shown = _prompt(arguments, loaded, choice.model), arguments.dry_run or arguments.form
     if has_tools(arguments):
-        from sightline.cli.asking_with_tools import ask_with_tools, with_offered_tools
+        from sightline.cli.tool_run import ask_with_tools, with_offered_tools
 
         if not is_shown:
             return ask_with_tools(arguments, prompt, choice, loaded)
@@ -78,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-    from sightline.app.opening import final
-    from sightline.exchange.preparing import SESSION
+    from sightline.app.openers import final
+    from sightline.exchange.prepare import SESSION
 
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
 
@@ -170,7 +170,7 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    from sightline.app.opening import counter
+    from sightline.app.openers import counter
     from sightline.cli.answer import band
 
     if arguments.count:
@@ -184,7 +184,7 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
 def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
-    from sightline.app.opening import open_engine
+    from sightline.app.openers import open_engine
     from sightline.cli.answer import AnswerView
 
     async def count_with_engine() -> "Estimate":
@@ -197,7 +197,7 @@ def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Con
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     import asyncio
 
-    from sightline.app.opening import open_engine
+    from sightline.app.openers import open_engine
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
@@ -214,9 +214,9 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
-    from sightline.app.opening import final
+    from sightline.app.openers import final
     from sightline.cli.answer import AnswerView, summary
-    from sightline.exchange.preparing import SESSION
+    from sightline.exchange.prepare import SESSION
 
     view = AnswerView()
     shown = final(ready, arguments.data, session=SESSION)

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Find or start a server, show the page, and stay as long as the server needs somebody to stay."""
     import os
 
-    from sightline.app.configured import configuration, data_folder
+    from sightline.app.configuration import configuration, data_folder
     from sightline.cli.browser import open_page
     from sightline.cli.run import config_option, refuse_without_locks
 

@@ -9,7 +9,7 @@ from sightline.cli.terminal import say, tell, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,7 +39,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    from sightline.app.configured import config_file, config_home
+    from sightline.app.configuration import config_file, config_home
 
     found = config_file(arguments.config)
     if found is None:
@@ -49,7 +49,7 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from sightline.app.configured import load_with_problems
+    from sightline.app.configuration import load_with_problems
     from sightline.cli.program import EXIT_USAGE
 
     loaded = load_with_problems(arguments.config)
@@ -89,7 +89,7 @@ def _unusable(loaded: "Configuration") -> list[Fault]:
 def _show(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
 
     loaded = configuration(arguments.config)
     document = {**msgspec.to_builtins(loaded.settings), **msgspec.to_builtins(loaded.catalog)}
@@ -98,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _forget_learned(arguments: argparse.Namespace) -> int:
-    from sightline.app.opening import counter
+    from sightline.app.openers import counter
     from sightline.cli.program import EXIT_FAILED
 
     gone = counter(arguments.data).memory.forget(arguments.model)

@@ -8,7 +8,7 @@ from sightline.cli.terminal import write
 from sightline.errors import Fault
 
 if TYPE_CHECKING:
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
 _MARKS = {True: "ok", False: "NO", None: "--"}
@@ -27,7 +27,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what was found; the exit code says whether anything is broken."""
-    from sightline.app.configured import load_with_problems
+    from sightline.app.configuration import load_with_problems
     from sightline.cli.program import EXIT_FAILED
 
     loaded = load_with_problems(arguments.config)
@@ -54,7 +54,7 @@ def _line(finding: "DiagnosisFinding") -> str:
 def _configuration(loaded: "Configuration", data: str | None) -> list["DiagnosisFinding"]:
     import platform
 
-    from sightline.app.configured import data_folder
+    from sightline.app.configuration import data_folder
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
@@ -123,7 +123,7 @@ def _tokenizer() -> list["DiagnosisFinding"]:
 
 def _lessons(data: str | None) -> list["DiagnosisFinding"]:
     """What providers' counts have taught about the estimates."""
-    from sightline.app.opening import counter
+    from sightline.app.openers import counter
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     memory = counter(data).memory

@@ -15,7 +15,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from sightline.agent.core.approval import Policy
     from sightline.agent.tools.opening import Opened
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.catalog.compose import Prompt
     from sightline.cli.keyboard import Keyboard
     from sightline.testing.script import Script
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play it."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.cli.keyboard import keyboard
     from sightline.testing.script import read_script
 
@@ -117,7 +117,7 @@ class _Playing:
 
     async def _with_tools(self, provider: "ScriptedProvider", folder: str) -> int:
         from sightline.agent.core.approval import ApprovalRule
-        from sightline.cli.asking_with_tools import open_tools_with_notes, policy_of, refuse_unattended
+        from sightline.cli.tool_run import open_tools_with_notes, policy_of, refuse_unattended
         from sightline.testing.scripted_tools import ScriptedTools
 
         arguments = self._arguments
@@ -133,12 +133,12 @@ class _Playing:
         self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
     ) -> int:
         from sightline.agent.core.plan import RunPlan
-        from sightline.agent.service.kept_rules import KeptRules
+        from sightline.agent.service.approval_store import KeptRules
         from sightline.agent.tools.tools import together
-        from sightline.app.running import open_runner
+        from sightline.app.agent_runs import open_runner
         from sightline.catalog.choose import choose
-        from sightline.cli.asking_with_tools import approver_of
-        from sightline.cli.driving import Driving
+        from sightline.cli.run_control import Driving
+        from sightline.cli.tool_run import approver_of
         from sightline.testing.script import MODEL
 
         arguments, loaded = self._arguments, self._scripted_configuration(provider)

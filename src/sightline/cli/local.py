@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Start it, say where it is, and wait."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.app.parts import make_embedded_model
     from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 

@@ -8,10 +8,10 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.overheard import Telling
-    from sightline.exchange.recording.recorded import RecordedExchange
+    from sightline.exchange.observed_hub import Telling
+    from sightline.exchange.recording.exchange_record import RecordedExchange
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply
     from sightline.store.entries import FactEntry
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay it."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
 
     if arguments.offline and arguments.to:
         raise Fault(Code.USAGE, "--offline asks no model, so --to has no meaning", hint="Leave one of them out.")
@@ -57,11 +57,11 @@ def _pass_hold() -> None:
 
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from sightline.app.machine import SystemClock
-    from sightline.app.opening import open_record
+    from sightline.app.openers import open_record
     from sightline.cli.answer import AnswerView
-    from sightline.dialects.hearing import ReplyDecoder
     from sightline.dialects.registry import dialect
-    from sightline.exchange.recording.recorded import find_exchange, load_exchange
+    from sightline.dialects.reply_decoder import ReplyDecoder
+    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
     from sightline.model.fold import Fold
 
     clock = SystemClock()
@@ -94,11 +94,11 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     from msgspec.structs import replace
 
     from sightline.app.machine import SystemClock
-    from sightline.app.opening import open_relay
+    from sightline.app.openers import open_relay
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.heard import read_answer
-    from sightline.exchange.recording.recorded import find_exchange, load_exchange
-    from sightline.exchange.resending import ResendSources
+    from sightline.exchange.answer_reading import read_answer
+    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
+    from sightline.exchange.resend import ResendSources
     from sightline.model.reply import Reply
 
     clock, view = SystemClock(), AnswerView()

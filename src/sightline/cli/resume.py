@@ -9,7 +9,7 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.agent.service.shapes import RunShown
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.cli.keyboard import Keyboard
 
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Go on with it."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.cli.keyboard import keyboard
 
     loaded, typing = configuration(arguments.config), keyboard()
@@ -51,13 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
-    from sightline.agent.service.kept_rules import KeptRules
-    from sightline.app.configured import data_folder
-    from sightline.app.running import open_runner
-    from sightline.app.tooling import tools_of_run
-    from sightline.cli.asking_with_tools import approver_of, open_tools_with_notes, refuse_unattended
-    from sightline.cli.driving import Driving
+    from sightline.agent.service.approval_store import KeptRules
+    from sightline.app.agent_runs import open_runner
+    from sightline.app.configuration import data_folder
+    from sightline.app.tool_choice import tools_of_run
+    from sightline.cli.run_control import Driving
     from sightline.cli.runs import find_run
+    from sightline.cli.tool_run import approver_of, open_tools_with_notes, refuse_unattended
 
     opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
     async with opened as runner:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import subprocess
     from types import FrameType
 
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.cli.clients import Outfit
 
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     refuse_without_locks()
-    from sightline.app.configured import configuration, data_folder
+    from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
-    from sightline.cli.holding import hold_session
+    from sightline.cli.hold_session import hold_session
     from sightline.cli.shared_server import share_server
 
     words = _command(arguments)

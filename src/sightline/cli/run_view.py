@@ -12,7 +12,7 @@ from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.shapes import RunShown
 from sightline.cli.answer import AnswerView
-from sightline.cli.folding import call_line, fold, progress_line, record_lines, result_lines
+from sightline.cli.call_lines import call_line, fold, progress_line, record_lines, result_lines
 from sightline.cli.terminal import is_terminal, say, write
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted

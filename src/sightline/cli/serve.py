@@ -9,7 +9,7 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.app.configured import Configuration
+    from sightline.app.configuration import Configuration
     from sightline.filters.expression import Expression
 
 _INTERRUPTED = 130
@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
     import signal
 
-    from sightline.app.configured import configuration
-    from sightline.app.serving import open_server
+    from sightline.app.configuration import configuration
+    from sightline.app.server import open_server
     from sightline.cli.browser import open_page
-    from sightline.server.listening import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
+    from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
         async with open_server(

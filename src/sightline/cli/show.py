@@ -8,7 +8,7 @@ from sightline.cli.terminal import say, write
 
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
-    from sightline.exchange.recording.recorded import RecordedExchange
+    from sightline.exchange.recording.exchange_record import RecordedExchange
 
 FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
 
@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.app.machine import SystemClock
-    from sightline.app.opening import open_record
-    from sightline.exchange.recording.recorded import find_exchange, load_exchange
+    from sightline.app.openers import open_record
+    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
 
     loaded = configuration(arguments.config)
 
@@ -53,7 +53,7 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
     """The exchange in one of the forms."""
     match form:
         case "curl" | "python":
-            from sightline.exchange.recording.asking import call_of
+            from sightline.exchange.recording.replay_request import call_of
             from sightline.wire import snippet
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
@@ -75,8 +75,8 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
         case "har":
             from importlib.metadata import version
 
-            from sightline.exchange.recording.asking import call_of
             from sightline.exchange.recording.har import har
+            from sightline.exchange.recording.replay_request import call_of
 
             return har([(exchange, call_of(exchange, catalog))], version("sightline"))
         case "html":

@@ -6,7 +6,7 @@ from datetime import datetime
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money, outcome
 from sightline.errors import Fault
-from sightline.exchange.recording.recorded import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolResult
 

@@ -8,8 +8,8 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.agent.core.limits import RunLimits
-    from sightline.app.configured import Configuration
-    from sightline.app.tooling import ToolsWanted
+    from sightline.app.configuration import Configuration
+    from sightline.app.tool_choice import ToolsWanted
 
 _ONLY_WITH_TOOLS = (
     "hooks", "max_requests", "max_tool_calls", "max_tokens_total", "max_cost", "max_seconds", "yes", "confirm",
@@ -68,7 +68,7 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
 
 def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
     """What the options mean."""
-    from sightline.app.tooling import parse_tools
+    from sightline.app.tool_choice import parse_tools
 
     return parse_tools(
         loaded,

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List them."""
     import asyncio
 
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def list_exchanges() -> int:
         from sightline.app.machine import SystemClock
-        from sightline.app.opening import open_record
+        from sightline.app.openers import open_record
 
         table = _Table(_width(), has_colours=is_terminal(sys.stdout))
         count = 0

@@ -113,7 +113,7 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
     """
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
-    from sightline.app.configured import configuration
+    from sightline.app.configuration import configuration
     from sightline.catalog.choose import choose
     from sightline.catalog.facts import Facts
     from sightline.dialects import canonical

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sightline.dialects.fault_codes import NOT_FOUND, code_of, is_page
 from sightline.dialects.fault_numbers import numbers_of
-from sightline.dialects.fault_waits import wait_of
-from sightline.dialects.fault_words import NOT_FOUND, code_of, is_page
+from sightline.dialects.fault_retry import wait_of
 from sightline.errors import UNSTATED, Code, Fault
 from sightline.model.json import Json
 

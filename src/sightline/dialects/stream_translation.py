@@ -3,9 +3,9 @@
 import msgspec
 
 from sightline.dialects.dialect import Client, StreamWriting
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import broken_frame_fault
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS

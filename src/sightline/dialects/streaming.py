@@ -8,7 +8,7 @@ and bytes that stop without a legal end are a failure and never a short success.
 from collections.abc import Sequence
 from typing import Protocol
 
-from sightline.dialects.growth import TextDeltas
+from sightline.dialects.text_deltas import TextDeltas
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.errors import Fault
-from sightline.model.events import (
-    ArgumentsReceived,
-    Failed,
-    Finished,
-    StreamEvent,
-    ToolCallBegun,
-    ToolCallCompleted,
-)
+from sightline.model.events import ArgumentsReceived, Failed, Finished, StreamEvent, ToolCallBegun, ToolCallCompleted
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report

@@ -8,7 +8,7 @@ import msgspec
 
 from sightline.editing.draft import Draft
 from sightline.editing.section import Section, SectionPart
-from sightline.model.essence import of_message, of_part, of_tool
+from sightline.model.comparison import of_message, of_part, of_tool
 from sightline.model.message import Message
 from sightline.model.parts import Part, ToolResult
 from sightline.model.request import Request

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from sightline.editing.cascade import cascade_of
+from sightline.editing.document import WholeDocument
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -22,7 +23,6 @@ from sightline.editing.rewording import replace_text
 from sightline.editing.soundness import check_readable, check_sound
 from sightline.editing.spelling import with_role
 from sightline.editing.target import EditTarget, target_of
-from sightline.editing.whole import WholeDocument
 from sightline.errors import Code, Fault
 from sightline.wire import jsontext
 from sightline.wire.document import WireDocument

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from sightline.editing.draft import Draft
-from sightline.editing.keeping import is_same
+from sightline.editing.mask_making import is_same
 from sightline.editing.section import Section
 from sightline.editing.spread import spread_over_parts
 from sightline.model.message import Message

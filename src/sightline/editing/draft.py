@@ -4,13 +4,13 @@ import hashlib
 from functools import cached_property
 
 from sightline.editing.changes import apply_operation
+from sightline.editing.document import WholeDocument
 from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.outline import OPTIONS, OTHER, TOOLS, list_of, tools_of
 from sightline.editing.places import edit_refusal, parent_of
 from sightline.editing.reading import DocumentReading
 from sightline.editing.section import Section
 from sightline.editing.sectioning import Sectioning, SectionList
-from sightline.editing.whole import WholeDocument
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sightline.editing.names import Outline, part_key
 from sightline.editing.reading import DocumentReading
 from sightline.editing.section import PartType
+from sightline.editing.section_ids import Outline, part_key
 from sightline.model.json import Json
 from sightline.model.parts import Part
 from sightline.model.tools import Tool

@@ -1,12 +1,12 @@
 """Another text for a section or a part: which leaves of the document it goes to."""
 
+from sightline.editing.document import WholeDocument
 from sightline.editing.leaves import EditableText, Leaf, words_of, words_of_option, words_of_tool
+from sightline.editing.part_details import can_gain_text
 from sightline.editing.places import edit_refusal
 from sightline.editing.spelling import text_part
 from sightline.editing.spread import spread_over_parts
 from sightline.editing.target import EditTarget
-from sightline.editing.telling import can_gain_text
-from sightline.editing.whole import WholeDocument
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult

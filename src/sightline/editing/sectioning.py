@@ -7,14 +7,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sightline.editing.deletions import Deletions
+from sightline.editing.document import WholeDocument
 from sightline.editing.kinds import kind_of, label_of
 from sightline.editing.leaves import EditableText, words_of, words_of_option, words_of_tool
-from sightline.editing.names import PartIds, part_key
 from sightline.editing.outline import OPTIONS, OTHER, TOOLS, list_of, options_of, tools_of, type_of
 from sightline.editing.pairs import Pairs
+from sightline.editing.part_details import can_gain_text, category_of, details_of, text_of, tool_name
 from sightline.editing.section import CallReference, Kind, PartType, Section, SectionPart
-from sightline.editing.telling import can_gain_text, category_of, details_of, text_of, tool_name
-from sightline.editing.whole import WholeDocument
+from sightline.editing.section_ids import PartIds, part_key
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, ToolCall, ToolResult

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from sightline.editing.names import part_key
+from sightline.editing.document import WholeDocument
 from sightline.editing.outline import OPTIONS, OTHER, TOOLS, options_of, tools_of, type_of
 from sightline.editing.places import edit_refusal
-from sightline.editing.whole import WholeDocument
+from sightline.editing.section_ids import part_key
 from sightline.model.message import Message
 from sightline.model.parts import Part
 from sightline.model.tools import Tool

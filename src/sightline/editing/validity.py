@@ -16,8 +16,8 @@ from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import Fix, fixes_for
 from sightline.editing.limits import argument_problems, limit_problems, refusal_problems, schema_problems
-from sightline.editing.sealed import find_broken_signatures
 from sightline.editing.shape import is_same_shape
+from sightline.editing.signatures import find_broken_signatures
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate

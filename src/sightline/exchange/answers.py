@@ -5,10 +5,10 @@ from math import ceil
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, Headers, WholeBody
 from sightline.exchange.outbound import HOP_BY_HOP
 from sightline.exchange.redaction import Masking
-from sightline.exchange.relayed import ClientResponse, Headers, WholeBody
 from sightline.transport.sender import RawHeaders
 from sightline.wire.jsontext import encode
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import msgspec
 
-from sightline.exchange.asked import TextHeaders
+from sightline.exchange.client_request import TextHeaders
 from sightline.exchange.redaction import Redaction, secrets_of
 
 SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")

@@ -9,16 +9,16 @@ import msgspec
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import read_token_count
 from sightline.errors import Code, Fault
+from sightline.exchange.answer_reading import Heard, refuse
+from sightline.exchange.answer_reading import read_answer as hear
 from sightline.exchange.cancellation import own_request
-from sightline.exchange.counting import RequestCounter
-from sightline.exchange.heard import Heard, refuse
-from sightline.exchange.heard import read_answer as hear
 from sightline.exchange.memory import Memory
-from sightline.exchange.overheard import Telling
+from sightline.exchange.observed_hub import Telling
 from sightline.exchange.own_calls import count, question
-from sightline.exchange.preparing import SESSION, Prepared
+from sightline.exchange.prepare import SESSION, Prepared
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay
+from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.reply import Reply

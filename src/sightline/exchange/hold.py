@@ -8,12 +8,12 @@ from sightline.catalog.choose import ModelChoice
 from sightline.editing.draft import Draft, Editing
 from sightline.editing.masks import MaskOutcome, project_of
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
-from sightline.exchange.interception.calls import CallsDraft, CallsEditing
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.interception.calls_draft import CallsDraft, CallsEditing
 from sightline.exchange.interception.rules import InterceptionRule, OnTimeout, Phase
 from sightline.exchange.kept_edits import KeptEdits
-from sightline.exchange.live import Recorder
-from sightline.exchange.stopped import session_of
+from sightline.exchange.recorder import Recorder
+from sightline.exchange.rule_subject import session_of
 from sightline.model.exchange import Held
 from sightline.model.reply import Reply
 from sightline.model.report import Report

@@ -8,23 +8,23 @@ import msgspec
 
 from sightline.catalog.choose import ModelChoice
 from sightline.editing.draft import Draft, Editing
-from sightline.editing.keeping import Keeper, check_counts, check_repeats, keeper_beside
+from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
 from sightline.editing.masks import Mask, MaskOutcome, read_masks
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.editing.validity import Validity, check_draft
 from sightline.errors import Code, Fault
-from sightline.exchange.counting import RequestCounter
 from sightline.exchange.final_body import FinalBody, final_body
 from sightline.exchange.hold import ByHand, Drop, Hold, Let, Shutdown, not_held
-from sightline.exchange.interception.answering import hand_written
-from sightline.exchange.interception.calls import CallsDraft
+from sightline.exchange.interception.calls_draft import CallsDraft
 from sightline.exchange.interception.interception import Interception, Mode
+from sightline.exchange.interception.reply_writing import hand_written
 from sightline.exchange.interception.rules import InterceptionRule, Phase, Rules
+from sightline.exchange.interception_store import KeptInterception, MaskCount
 from sightline.exchange.kept_edits import Kept, masks_by_id
-from sightline.exchange.kept_interception import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
-from sightline.exchange.preparing import facts_for
-from sightline.exchange.stopped import RuleSubject
+from sightline.exchange.prepare import facts_for
+from sightline.exchange.request_counter import RequestCounter
+from sightline.exchange.rule_subject import RuleSubject
 from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json
 from sightline.tokens.estimate import Estimate

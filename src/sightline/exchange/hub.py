@@ -11,7 +11,7 @@ from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.said import ReplyText
+from sightline.store.reply_texts import ReplyText
 
 if TYPE_CHECKING:
     from sightline.agent.core.facts import RunFact

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from sightline.editing.draft import Draft
-from sightline.editing.keeping import is_same
+from sightline.editing.mask_making import is_same
 from sightline.editing.masks import Mask
 
 

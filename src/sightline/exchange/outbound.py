@@ -15,8 +15,8 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest, TextHeaders
-from sightline.exchange.preparing import target_of
+from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.prepare import target_of
 from sightline.exchange.redaction import parameters
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter

@@ -1,8 +1,8 @@
 """Requests of our own callers, in the form in which a client's come: the relay knows no difference."""
 
 from sightline.dialects.endpoint import count_call, counting_of, endpoint_of, in_path
-from sightline.exchange.asked import ClientRequest
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.prepare import Prepared
 from sightline.model.json import JsonObject
 from sightline.transport.retry import LONGEST_WAIT
 from sightline.wire.call import RequestTemplate

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from sightline.exchange.asked import TextHeaders
+from sightline.exchange.client_request import TextHeaders
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.wire.secrets import MASK, SHORTEST, bytes_of, forms_of, without_scheme
 

@@ -9,24 +9,24 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
 from sightline.exchange.cancellation import cancel_reason
-from sightline.exchange.counting import RequestCounter
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.exchange import Journey
 from sightline.exchange.final_body import FinalBody, refuse_other
-from sightline.exchange.gate import Interceptor, carrying
 from sightline.exchange.hold import Let
 from sightline.exchange.holds import Holds
-from sightline.exchange.homecoming import Responder
 from sightline.exchange.hub import Hub, RunObserver
-from sightline.exchange.journey import Journey
-from sightline.exchange.live import Recorder
+from sightline.exchange.interceptor import Interceptor, carrying
+from sightline.exchange.keepalive import can_tick, run_with_keepalive
 from sightline.exchange.memory import Memory
+from sightline.exchange.observed_hub import ObservedHub, Telling
 from sightline.exchange.outbound import Outbound, PassThrough, body_of, outbound_for, secrets_of_provider
-from sightline.exchange.overheard import ObservedHub, Telling
-from sightline.exchange.patience import can_tick, run_with_keepalive
-from sightline.exchange.relayed import ClientResponse
+from sightline.exchange.recorder import Recorder
+from sightline.exchange.request_counter import RequestCounter
+from sightline.exchange.responder import Responder
 from sightline.exchange.routing import has_credential, route_for
-from sightline.exchange.stopped import session_of
+from sightline.exchange.rule_subject import session_of
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel

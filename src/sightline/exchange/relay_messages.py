@@ -14,7 +14,7 @@ from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import MISFIT, decode, encode

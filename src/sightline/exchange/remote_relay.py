@@ -17,11 +17,12 @@ from sightline.catalog.loading import variables_in
 from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.final_body import FinalBody, final_body
 from sightline.exchange.hub import RunObserver
+from sightline.exchange.observed_hub import Telling
 from sightline.exchange.outbound import secrets_of_provider
-from sightline.exchange.overheard import Telling
 from sightline.exchange.relay_messages import (
     PATH,
     WAIT_PATH,
@@ -39,8 +40,7 @@ from sightline.exchange.relay_messages import (
     read_wait,
     write_call,
 )
-from sightline.exchange.relayed import ClientResponse
-from sightline.exchange.stopped import session_of
+from sightline.exchange.rule_subject import session_of
 from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
 from sightline.store.entries import FactEntry

@@ -8,9 +8,9 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
-from sightline.exchange.live import Recorder
-from sightline.exchange.reading import BodyDecoder, ReplyReader
+from sightline.exchange.recorder import Recorder
 from sightline.exchange.redaction import Masking
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sightline.filters.expression import TextTerm
 from sightline.filters.fields import BY_NAME, FIELDS, FilterField, FilterScope, Kind
 from sightline.filters.pattern import literal
-from sightline.filters.written import write_expression
+from sightline.filters.writing import write_expression
 
 MOST = 50
 _PARTING = " \t\n&|!()"

@@ -7,11 +7,11 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.dialects.faults import status_of
 from sightline.errors import Fault
-from sightline.exchange.relayed import ClientResponse, RequestHandler
-from sightline.gateway.listing import for_codex, list_models, model_json, model_list_json, one
+from sightline.exchange.client_response import ClientResponse, RequestHandler
+from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
-from sightline.gateway.refusals import no_such_path, no_websocket, refusal_response, wrong_method
-from sightline.gateway.requests import ClientGoneError, read_request
+from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
+from sightline.gateway.request_reading import ClientGoneError, read_request
 from sightline.model.json import JsonObject
 from sightline.web.asgi import AsgiScope, Receive, Send, WebResponse, header, response_body, response_start
 from sightline.wire.jsontext import encode

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.model.fold import fold
 from sightline.model.message import Message

@@ -6,7 +6,7 @@ from sightline.store.columns import storable
 from sightline.store.delta import Codec, Coded
 from sightline.store.entries import BodyEntry
 from sightline.store.postgres_connection import PostgresConnection
-from sightline.store.recent import CANDIDATES, Recent
+from sightline.store.recent_bodies import CANDIDATES, Recent
 
 _CHAIN = """
 WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.model.exchange import Fact, Received
-from sightline.store.chores import REPLY, REQUEST, reply_dialect
 from sightline.store.columns import storable
 from sightline.store.delta import Codec
 from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
+from sightline.store.pending_reading import REPLY, REQUEST, reply_dialect
 from sightline.store.postgres_bodies import PostgresBodies
 from sightline.store.postgres_connection import UNFIT, PostgresConnection, Row
 from sightline.store.postgres_locks import writing

@@ -13,13 +13,13 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived
-from sightline.store.chores import to_read
 from sightline.store.columns import FOLDED, row_of
 from sightline.store.delta import Codec
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import PriceList, bodies_of, summary_of
 from sightline.store.frames import pack_frames
 from sightline.store.interruption import OPEN_STATES, Unfinished
+from sightline.store.pending_reading import to_read
 from sightline.store.postgres_bodies import PostgresBodies
 from sightline.store.postgres_connection import TROUBLE, UNFIT, PostgresAddress, PostgresConnection, connect, failure
 from sightline.store.postgres_digests import PostgresDigests

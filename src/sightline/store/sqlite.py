@@ -9,7 +9,7 @@ from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.folding import PriceList
 from sightline.store.journal import EntryJournal
-from sightline.store.said import Overhearing, ReplyText
+from sightline.store.reply_texts import Overhearing, ReplyText
 from sightline.store.segments import Torn
 from sightline.store.sqlite_database import FILE_NAME, connect_database, open_database
 from sightline.store.sqlite_logbook import SqliteLogbook

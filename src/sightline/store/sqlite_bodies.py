@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sightline.errors import Code, Fault
 from sightline.store.delta import LEAST_SIZE, Codec, Coded, may_share
 from sightline.store.entries import BodyEntry
-from sightline.store.recent import CANDIDATES, Recent
+from sightline.store.recent_bodies import CANDIDATES, Recent
 
 _CHAIN = """
 WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.model.exchange import Fact, Received
-from sightline.store.chores import REPLY, REQUEST, reply_dialect
 from sightline.store.columns import storable
 from sightline.store.delta import Codec
 from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
+from sightline.store.pending_reading import REPLY, REQUEST, reply_dialect
 from sightline.store.sqlite_bodies import SqliteBodies
 from sightline.store.sqlite_database import changing
 from sightline.store.threads import reply_id

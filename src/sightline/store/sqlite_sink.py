@@ -9,14 +9,14 @@ from operator import attrgetter
 import msgspec
 
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.chores import REPLY, REQUEST, reply_dialect, to_read
 from sightline.store.columns import FOLDED, row_of
 from sightline.store.delta import Codec
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import PriceList, bodies_of, summary_of
 from sightline.store.frames import pack_frames
 from sightline.store.interruption import OPEN_STATES, Unfinished
-from sightline.store.said import LONGEST, Overhearing, ReplyText
+from sightline.store.pending_reading import REPLY, REQUEST, reply_dialect, to_read
+from sightline.store.reply_texts import LONGEST, Overhearing, ReplyText
 from sightline.store.sqlite_bodies import SqliteBodies
 from sightline.store.sqlite_database import changing
 from sightline.store.sqlite_digests import UNREADABLE, DigestColumns, SqliteDigests

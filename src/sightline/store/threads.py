@@ -11,8 +11,8 @@ import re
 
 import msgspec
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import Started
 from sightline.model.message import Message
 from sightline.model.options import SchemaFormat

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.exchange.caller import SESSIONS
 from sightline.model.exchange import (

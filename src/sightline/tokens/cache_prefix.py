@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal, assert_never
 
-from sightline.model.essence import of_message, of_part, of_parts, of_tool
+from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult

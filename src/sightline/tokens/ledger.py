@@ -17,7 +17,7 @@ from sightline.tokens.account import Account, AccountState, AllowanceObservation
 from sightline.tokens.estimate import is_possible
 from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
 from sightline.tokens.window import Metric, SlidingWindow
-from sightline.wire.waits import retry_after
+from sightline.wire.retry_after import retry_after
 
 Reason: TypeAlias = Literal["", "used_up", "told", "asked", "too_large"]
 LimitName: TypeAlias = Literal["", "rpm", "tpm", "rpd", "tpd", "retry_after"] | Counted

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from sightline.wire.waits import http_date, plausible, timestamp
+from sightline.wire.retry_after import http_date, plausible, timestamp
 
 MINUTE = 60.0
 DAY = 86_400.0

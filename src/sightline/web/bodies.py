@@ -8,7 +8,7 @@ import msgspec
 from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive
-from sightline.web.orders import MOST_WITH_BODY, order
+from sightline.web.request_body import MOST_WITH_BODY, order
 from sightline.wire.jsontext import MISFIT
 
 W = TypeVar("W", bound=msgspec.Struct)

@@ -6,7 +6,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
 from sightline.catalog.lookup import facts_of
 from sightline.catalog.provider import Provider
-from sightline.gateway.listing import list_models
+from sightline.gateway.models import list_models
 from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown
 
 

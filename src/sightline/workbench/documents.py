@@ -5,12 +5,12 @@ import msgspec
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import ClientRequest
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.own_calls import AGENT, path_of
-from sightline.exchange.resending import Resender
+from sightline.exchange.resend import Resender
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.orders import MOST_WITH_BODY, order
+from sightline.web.request_body import MOST_WITH_BODY, order
 from sightline.wire.jsontext import MISFIT, decode
 
 _HEADERS = (("content-type", "application/json"), ("user-agent", AGENT))

@@ -10,7 +10,7 @@ from sightline.exchange.holds import Holds
 from sightline.exchange.interception.rules import InterceptionRule
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.orders import order, read_json
+from sightline.web.request_body import order, read_json
 from sightline.wire.jsontext import MISFIT
 from sightline.workbench.shapes import Intercepting
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from sightline.errors import Code, Fault
-from sightline.exchange.resending import Resender
+from sightline.exchange.resend import Resender
 from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.orders import MOST_WITH_BODY, order
+from sightline.web.request_body import MOST_WITH_BODY, order
 from sightline.workbench.exchanges import Exchanges
 
 _KNOWN = ("model", "body", "masks")

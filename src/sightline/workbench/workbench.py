@@ -11,8 +11,8 @@ from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Receive, Send, WebResponse
 from sightline.workbench.access import Access
 from sightline.workbench.api import READING, Api
+from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.events import stream
-from sightline.workbench.relaying import CommandCalls
 from sightline.workbench.static import PREFIX, Static
 
 _RELAY = PATH.encode()

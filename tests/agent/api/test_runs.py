@@ -16,7 +16,7 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import RunnableCall as ToolUse
-from sightline.agent.service.kept_rules import KeptRule, KeptRules
+from sightline.agent.service.approval_store import KeptRule, KeptRules
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault

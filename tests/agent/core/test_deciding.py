@@ -1,5 +1,5 @@
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
-from sightline.agent.core.deciding import RunPolicy
+from sightline.agent.core.decisions import RunPolicy
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED, Pending
 from sightline.agent.core.steps import RunnableCall

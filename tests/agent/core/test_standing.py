@@ -11,7 +11,7 @@ from sightline.agent.core.facts import (
     ToolStarted,
 )
 from sightline.agent.core.output import text_outcome
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel, Replied, Use, Used
 from sightline.errors import Fault
 from tests.loop_stage import Driver, calls, count, limited, plan, question, says

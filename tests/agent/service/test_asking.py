@@ -9,10 +9,10 @@ import pytest
 
 from sightline.agent.core.facts import Replied
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.asking import Opening, RunGate
+from sightline.agent.service.round_sender import Opening, RunGate
 from sightline.editing.operations import operation
 from sightline.errors import Code, Fault
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.prepare import Prepared
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Text, ToolCall
 from tests.loop_stage import calls, count, plan, reply, says

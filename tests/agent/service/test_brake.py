@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from sightline.agent.service.brake import Brake
+from sightline.agent.service.stop_signal import Brake
 
 
 def test_work_that_nobody_stops_is_done() -> None:

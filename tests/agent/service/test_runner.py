@@ -11,7 +11,7 @@ from sightline.agent.core.plan import RunPlan
 from sightline.catalog.compose import Prompt
 from sightline.catalog.route import Route
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.preparing import compose_request
+from sightline.exchange.prepare import compose_request
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.message import Message
 from sightline.model.parts import Text

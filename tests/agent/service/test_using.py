@@ -7,9 +7,9 @@ import pytest
 from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use
-from sightline.agent.service.brake import Brake
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.using import INTERRUPTED, Using
+from sightline.agent.service.stop_signal import Brake
+from sightline.agent.service.tool_calls import INTERRUPTED, Using
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault

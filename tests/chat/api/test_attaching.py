@@ -2,8 +2,8 @@ import base64
 
 import pytest
 
-from sightline.chat.api.attaching import parts_from_uploads
-from sightline.chat.api.wanted import AttachmentWanted
+from sightline.chat.api.bodies import AttachmentWanted
+from sightline.chat.api.uploads import parts_from_uploads
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 

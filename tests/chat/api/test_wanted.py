@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.chat.api.wanted import MarkWanted, SendWanted, TopicChangeWanted
+from sightline.chat.api.bodies import MarkWanted, SendWanted, TopicChangeWanted
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Heard, Receive
 from sightline.web.bodies import Nothing, read_body

@@ -1,7 +1,7 @@
 """What pairs say, remembered until they say something else."""
 
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.words import PairWords
+from sightline.chat.core.pair_words import PairWords
 
 
 def test_a_question_and_its_answer_are_one_text_in_small_letters() -> None:

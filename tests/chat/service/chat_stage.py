@@ -13,11 +13,11 @@ from sightline.catalog.facts import Model
 from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.answering import Answerer
+from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.service import ChatService, chat_service
-from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Announced, FactQueue
+from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
 from sightline.store.logbook import Line, Log, overtaken

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.chat.service.answering import AnswerRequest, DirectAnswerer, TakenRun
+from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, TakenRun
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry

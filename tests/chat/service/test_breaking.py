@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sightline.chat.service.breaking import Breaking, BrokenOff
+from sightline.chat.service.abortable import Breaking, BrokenOff
 
 
 def test_what_is_done_brings_what_it_brings_and_what_is_broken_off_does_not() -> None:

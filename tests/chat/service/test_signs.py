@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sightline.chat.service import signs as module
-from sightline.chat.service.signs import SILENCE, Signs
+from sightline.chat.service import heartbeats as module
+from sightline.chat.service.heartbeats import SILENCE, Signs
 from sightline.errors import Code, Fault
 from tests.chat.service.chat_stage import Lines
 

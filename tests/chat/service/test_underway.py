@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sightline.chat.core.telemetry import SendTelemetry
-from sightline.chat.service.answering import AnswerRequest, AnswerResult
+from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
-from sightline.exchange.heard import Heard
-from sightline.exchange.overheard import Telling
+from sightline.exchange.answer_reading import Heard
+from sightline.exchange.observed_hub import Telling
 from sightline.model.tools import Tool
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, play, says, says_until, word

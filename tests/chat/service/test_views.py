@@ -8,11 +8,11 @@ import pytest
 from sightline.chat.core.facts import ChatImported, PairAsked, PairsStarred, TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
-from sightline.chat.service.answering import AnswerRequest, AnswerResult
+from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.preferences import Preferences
 from sightline.errors import Code, Fault
-from sightline.exchange.heard import Heard
-from sightline.exchange.overheard import Telling
+from sightline.exchange.answer_reading import Heard
+from sightline.exchange.observed_hub import Telling
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool

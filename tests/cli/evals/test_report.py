@@ -6,8 +6,8 @@ from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.result import CaseResult
+from sightline.evals.core.run_state import EvalState, fold_facts
 from sightline.evals.core.score import Check, Score
-from sightline.evals.core.standing import EvalState, fold_facts
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, Trials
 from sightline.evals.core.target import TargetSpec

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.cli.evals.suites import find_suites, problem_lines
 from sightline.cli.program import main
 from sightline.errors import Fault

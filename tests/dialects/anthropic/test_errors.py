@@ -2,14 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.errors import (
-    error_body,
-    error_fields,
-    frame_fault,
-    is_error,
-    read_error,
-    write_error,
-)
+from sightline.dialects.anthropic.errors import error_body, error_fields, frame_fault, is_error, read_error, write_error
 from sightline.errors import Code, Fault
 from sightline.model.events import FieldReceived
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.anthropic.words import finish_of, stop_reason_of
+from sightline.dialects.anthropic.names import finish_of, stop_reason_of
 
 
 @pytest.mark.parametrize(

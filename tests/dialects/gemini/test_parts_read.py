@@ -5,18 +5,7 @@ import pytest
 from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.signatures import for_client
 from sightline.errors import Fault
-from sightline.model.parts import (
-    Audio,
-    Document,
-    Image,
-    Inline,
-    Link,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from sightline.model.parts import Audio, Document, Image, Inline, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 
 
 def read(part):

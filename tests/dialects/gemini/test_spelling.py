@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.spelling import both, either, read_enum, restore_extras, spelling_of
+from sightline.dialects.gemini.field_names import both, either, read_enum, restore_extras, spelling_of
 from sightline.errors import Fault
 
 

@@ -6,7 +6,7 @@ from sightline.dialects.dialect import Client, Target
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
 from sightline.dialects.gemini.stream_write import StreamWriter
-from sightline.dialects.gemini.thoughts import is_followed_by_pieces, with_joined_thoughts
+from sightline.dialects.gemini.thinking import is_followed_by_pieces, with_joined_thoughts
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.openai_chat import choices
-from sightline.dialects.seals import wrap
+from sightline.dialects.signatures import wrap
 from sightline.errors import Fault
 from sightline.model.events import FieldReceived, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.parts import Citation, Refusal

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.openai_chat import request_read
-from sightline.dialects.seals import wrap
+from sightline.dialects.signatures import wrap
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import (

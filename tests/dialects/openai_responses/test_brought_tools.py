@@ -1,4 +1,4 @@
-from sightline.dialects.openai_responses.brought_tools import Brought
+from sightline.dialects.openai_responses.additional_tools import Brought
 from sightline.dialects.openai_responses.names import NAME
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, ToolCall, ToolResult

@@ -1,8 +1,8 @@
 import pytest
 
-from sightline.dialects.openai_responses.hearing import SnapshotReader
 from sightline.dialects.openai_responses.names import NAME
-from sightline.dialects.seals import wrap
+from sightline.dialects.openai_responses.snapshots import SnapshotReader
+from sightline.dialects.signatures import wrap
 from sightline.model.events import (
     ArgumentsReceived,
     FieldReceived,

@@ -1,6 +1,6 @@
 from sightline.dialects.openai_responses.names import NAME, REDACTED
 from sightline.dialects.openai_responses.reasoning import read_reasoning, read_seal, reasoning_pieces, write_seal
-from sightline.dialects.seals import NEXT, wrap
+from sightline.dialects.signatures import NEXT, wrap
 from sightline.model.parts import Thinking
 
 AT = "/input/0"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.openai_responses.names import NAME, REDACTED
 from sightline.dialects.openai_responses.reply_read import read_reply
-from sightline.dialects.seals import NEXT, wrap
+from sightline.dialects.signatures import NEXT, wrap
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started
 from sightline.model.fold import fold

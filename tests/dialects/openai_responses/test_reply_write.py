@@ -4,7 +4,7 @@ from openai.types.responses import Response
 from sightline.dialects.dialect import Client
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.reply_write import write_reply
-from sightline.dialects.seals import NEXT
+from sightline.dialects.signatures import NEXT
 from sightline.errors import Code, Fault
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Refusal, Text, Thinking, ToolCall

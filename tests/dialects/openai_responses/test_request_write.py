@@ -2,7 +2,7 @@ import pytest
 
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.names import NAME
-from sightline.dialects.seals import NEXT
+from sightline.dialects.signatures import NEXT
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,

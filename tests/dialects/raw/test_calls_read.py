@@ -3,13 +3,7 @@ import pytest
 from sightline.dialects.raw.calls_read import Calls
 from sightline.dialects.raw.names import FIRST_CALL
 from sightline.errors import Fault
-from sightline.model.events import (
-    ArgumentsReceived,
-    FieldReceived,
-    SignatureReceived,
-    ToolCallBegun,
-    ToolCallCompleted,
-)
+from sightline.model.events import ArgumentsReceived, FieldReceived, SignatureReceived, ToolCallBegun, ToolCallCompleted
 
 A, B = FIRST_CALL, FIRST_CALL + 1
 

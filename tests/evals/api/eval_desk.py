@@ -9,7 +9,7 @@ from typing import Any
 from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, EvalParts, eval_calls
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_reading import sound, suite_in

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparing import GraderPair, RunComparison, compare
+from sightline.evals.core.comparison import GraderPair, RunComparison, compare
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Score

@@ -1,7 +1,7 @@
-from sightline.evals.core.kept import LONGEST_INLINE, replace_media
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
+from sightline.evals.core.stored_media import LONGEST_INLINE, replace_media
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, Text, ToolResult
 

@@ -5,8 +5,8 @@ from sightline.evals.core.facts import CaseDone, CaseStarted, EvalBegan, EvalEnd
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseResult, Status
+from sightline.evals.core.run_state import EvalState, fold_facts, has_passed
 from sightline.evals.core.score import CaseScore, Verdict
-from sightline.evals.core.standing import EvalState, fold_facts, has_passed
 from sightline.evals.core.suite import Case, Execution, Suite
 from sightline.evals.core.target import TargetSpec
 

@@ -2,7 +2,7 @@ import asyncio
 
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.mock_target import MockTarget
-from sightline.evals.service.wanted import CaseQuestion
+from sightline.evals.service.target import CaseQuestion
 
 
 def test_fixed_words_cost_nothing() -> None:

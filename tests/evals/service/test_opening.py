@@ -9,9 +9,9 @@ from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.mock_target import MockTarget
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.opening import Targets
-from sightline.evals.service.purse import Spending
 from sightline.evals.service.replay_target import ReplayTarget
+from sightline.evals.service.spending import Spending
+from sightline.evals.service.targets import Targets
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream
 

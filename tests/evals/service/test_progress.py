@@ -2,12 +2,12 @@ from sightline.evals.core.facts import CaseDone, EvalBegan
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseResult, Status
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.score import CaseScore, Verdict
-from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.progress import Meter
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from tests.fake_clock import FakeClock
 
 

@@ -6,7 +6,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
-from sightline.evals.service.surroundings import EvalContext
+from sightline.evals.service.context import EvalContext
 
 CATALOG = Catalog(
     providers={"acme": Provider(dialect="openai-chat", base_url="http://x", key_env="K", default_model="usual")},

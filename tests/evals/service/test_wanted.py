@@ -1,5 +1,5 @@
 from sightline.errors import Code, Fault
-from sightline.evals.service.wanted import CaseQuestion, no_answer
+from sightline.evals.service.target import CaseQuestion, no_answer
 
 
 def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:

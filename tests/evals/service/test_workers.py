@@ -4,12 +4,12 @@ from pathlib import Path
 from sightline.evals.core.facts import EvalBegan, Key
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.score import CaseScore
-from sightline.evals.core.standing import EvalState
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.drive import CaseScheduler
 from sightline.evals.service.eval_log import EvalLog
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.workers import Worker
 from tests.eval_stage import EvalStage, play
 from tests.upstream import Upstream

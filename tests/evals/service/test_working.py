@@ -5,7 +5,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.working import working
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream

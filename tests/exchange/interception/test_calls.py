@@ -17,7 +17,7 @@ from sightline.editing.operations import (
     Undo,
 )
 from sightline.errors import Fault
-from sightline.exchange.interception.calls import MOST_STEPS, CallsDraft, CallsEditing
+from sightline.exchange.interception.calls_draft import MOST_STEPS, CallsDraft, CallsEditing
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.playing import PlayedBody, not_recorded
+from sightline.exchange.recording.playback import PlayedBody, not_recorded
 from tests.relay_stage import asks, taken
 
 

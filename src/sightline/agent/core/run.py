@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.agent.core import reading as replies
+from sightline.agent.core import reply as replies
 from sightline.agent.core.account import Repeats, charge, usage_of
 from sightline.agent.core.arguments import RefusedArguments
 from sightline.agent.core.arguments import read as read_arguments
-from sightline.agent.core.deciding import RunPolicy
+from sightline.agent.core.decisions import RunPolicy
 from sightline.agent.core.history import RunConversation
 from sightline.agent.core.limits import (
     BEFORE_ASK,
@@ -28,7 +28,7 @@ from sightline.agent.core.limits import (
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.pending import Pending
 from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.reading import ReplyOutcome
+from sightline.agent.core.reply import ReplyOutcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
 from sightline.agent.core.steps import (
     Answer,

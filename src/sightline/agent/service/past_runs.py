@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sightline.agent.core.facts import NOBODY, RunBegan, RunEnded, RunTaken
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import stand
 from sightline.agent.service.run_log import PREFIX, TimedFact, read_facts
+from sightline.agent.service.run_view import Looked, brief, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
-from sightline.agent.service.showing import Looked, brief, show_run
 from sightline.errors import Code, Fault
 from sightline.store.logbook import Logbook
 

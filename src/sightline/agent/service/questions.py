@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.people import Interrupted
+from sightline.agent.service.participants import Interrupted
 from sightline.errors import Code, Fault
 
 T = TypeVar("T")

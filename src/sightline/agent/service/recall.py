@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
-from sightline.exchange.recording.recorded import RecordedExchange, load_exchange, read_request
+from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange, read_request
 from sightline.model.exchange import Answered, Edited, ExchangeFinished
 from sightline.model.reply import Reply
 from sightline.model.request import Request

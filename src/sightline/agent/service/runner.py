@@ -9,20 +9,20 @@ import msgspec
 from sightline.agent.core.facts import RunBegan, RunTaken
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun, Round
-from sightline.agent.core.standing import begin_run as at_first
-from sightline.agent.core.standing import stand
+from sightline.agent.core.run_state import begin_run as at_first
+from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.asking import Opening, RunGate
-from sightline.agent.service.drive import Company, RunDriver, RunnerContext
+from sightline.agent.service.driver import Company, RunDriver, RunnerContext
+from sightline.agent.service.participants import Approver, Watcher
 from sightline.agent.service.past_runs import PastRuns, beginning
-from sightline.agent.service.people import Approver, Watcher
+from sightline.agent.service.progress import so_far
 from sightline.agent.service.questions import Questions
+from sightline.agent.service.round_sender import Opening, RunGate
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.service.run_log import Telling as FactTelling
+from sightline.agent.service.run_view import Looked, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, State
-from sightline.agent.service.showing import Looked, show_run
-from sightline.agent.service.so_far import so_far
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog
@@ -31,11 +31,11 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
+from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
-from sightline.exchange.heard import Heard
 from sightline.exchange.hub import RUN_PREFIX, Hub
-from sightline.exchange.overheard import Telling
-from sightline.exchange.preparing import compose_request, write_prepared
+from sightline.exchange.observed_hub import Telling
+from sightline.exchange.prepare import compose_request, write_prepared
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from sightline.agent.tools.kin import MARK, ProcessTree
+from sightline.agent.tools.process_tree import MARK, ProcessTree
 
 PATIENCE = 2.0
 """Seconds that a child has to end when it is asked to, and that its descendants have to vanish when they are killed."""

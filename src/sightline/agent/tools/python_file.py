@@ -11,9 +11,9 @@ from pathlib import Path
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.foreman import WORKER, WorkerClient, unreadable
 from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Ran, RunFunction
 from sightline.agent.tools.tools import Progress, unknown
+from sightline.agent.tools.worker_client import WORKER, WorkerClient, unreadable
 from sightline.errors import Code, Fault
 
 TIMEOUT = 60.0

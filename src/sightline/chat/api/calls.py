@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sightline.chat.api import wanted as body
-from sightline.chat.api.commanding import Commanding
+from sightline.chat.api import bodies as body
+from sightline.chat.api.command_calls import Commanding
 from sightline.chat.api.compactions import CompactionCalls
 from sightline.chat.api.files import Files
 from sightline.chat.api.filters import Filters

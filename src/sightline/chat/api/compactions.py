@@ -1,9 +1,9 @@
 """The calls by which a summary is drafted, weighed, accepted and undone."""
 
+from sightline.chat.api.bodies import CompactionUndoWanted, CompactionWanted, CompareWanted, DraftWanted
 from sightline.chat.api.pair_showing import band
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import AskedShown, ComparisonShown, DraftShown, Versioned
-from sightline.chat.api.wanted import CompactionUndoWanted, CompactionWanted, CompareWanted, DraftWanted
 from sightline.chat.service.service import ChatService
 
 

@@ -13,14 +13,14 @@ from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.imports.gathering import Gathered
+from sightline.chat.core.imports.conversations import Gathered
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query
-from sightline.web.orders import read_bytes
+from sightline.web.request_body import read_bytes
 
 MOST_IMPORTED: Final = 200 * 1024 * 1024
 """Exports of some years are large; more than this is split first."""

@@ -24,7 +24,7 @@ from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.web.bodies import Query
-from sightline.workbench.filtering import cursor, mistake, offer
+from sightline.workbench.filter_help import cursor, mistake, offer
 from sightline.workbench.shapes import FilterError, FilterShown
 
 MOST_LOOKED_AT: Final = 200

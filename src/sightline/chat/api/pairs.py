@@ -2,11 +2,11 @@
 
 import msgspec
 
+from sightline.chat.api.bodies import EditWanted, IdsWanted, MarkWanted, SwapWanted
 from sightline.chat.api.downloads import media
 from sightline.chat.api.pair_showing import PairShowing
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import PairOpened, Versioned
-from sightline.chat.api.wanted import EditWanted, IdsWanted, MarkWanted, SwapWanted
 from sightline.chat.core.facts import (
     AnswerSwapped,
     ChatFact,

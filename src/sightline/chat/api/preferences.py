@@ -2,8 +2,8 @@
 
 import msgspec
 
+from sightline.chat.api.bodies import PreferencesWanted
 from sightline.chat.api.shapes import PreferencesShown, SavedFilterShown, SettingsShown
-from sightline.chat.api.wanted import PreferencesWanted
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.preferences import Preferences

@@ -9,7 +9,7 @@ from sightline.model.json import JsonObject
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Handler
-from sightline.workbench.filtering import mistake
+from sightline.workbench.filter_help import mistake
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.PERMISSION: 422, Code.MODEL_UNKNOWN: 422}
 """What would mean the API's own token, or a path, if it had its usual status."""

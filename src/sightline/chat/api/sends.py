@@ -1,9 +1,9 @@
 """The calls that send: a question, one that is asked again, and what is done about one that is under way."""
 
-from sightline.chat.api.attaching import parts_from_uploads
+from sightline.chat.api.bodies import ReaskWanted, ResumeWanted, SendWanted
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import AskedShown, Versioned
-from sightline.chat.api.wanted import ReaskWanted, ResumeWanted, SendWanted
+from sightline.chat.api.uploads import parts_from_uploads
 from sightline.chat.service.service import ChatService
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
+from sightline.chat.api.bodies import TopicChangeWanted, TopicWanted
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import TopicShown, Versioned
-from sightline.chat.api.wanted import TopicChangeWanted, TopicWanted
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.topics import Topic

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.chat.api.attaching import parts_from_uploads
+from sightline.chat.api.bodies import EstimateWanted, PreviewWanted, ViewWanted
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.pair_showing import PairShowing, trouble
 from sightline.chat.api.refusals import not_there
@@ -18,13 +18,13 @@ from sightline.chat.api.shapes import (
     RowsShown,
     ViewShown,
 )
-from sightline.chat.api.wanted import EstimateWanted, PreviewWanted, ViewWanted
+from sightline.chat.api.uploads import parts_from_uploads
 from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.previews import SendPreview
 from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Fault
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.prepare import Prepared
 from sightline.web.bodies import Query
 from sightline.workbench.shapes import FaultShown
 

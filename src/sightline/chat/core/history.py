@@ -37,8 +37,8 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.lifecycle import INTERRUPTED, after, apply_mark, new_pair
 from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.pair_words import PairWords
 from sightline.chat.core.topics import ROOT, Topic, Topics
-from sightline.chat.core.words import PairWords
 from sightline.errors import Code, Fault
 
 Key: TypeAlias = tuple[float, ...]

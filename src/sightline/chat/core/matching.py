@@ -10,9 +10,9 @@ from operator import eq, ge, gt, le, lt
 from typing import TypeAlias, assert_never
 
 from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.pair_words import PairWords
 from sightline.chat.core.subject import FIELDS, STATES, PairSubject
 from sightline.chat.core.topics import Topics
-from sightline.chat.core.words import PairWords
 from sightline.filters.expression import (
     AgeTerm,
     And,

@@ -14,7 +14,7 @@ from sightline.model.parts import Part
 from sightline.model.tools import Tool
 from sightline.tokens.boundary import Boundary, count_to_drop
 from sightline.tokens.estimate import Estimate, sum_estimates
-from sightline.tokens.room import Room
+from sightline.tokens.window_budget import Room
 
 
 @dataclass(frozen=True, slots=True)

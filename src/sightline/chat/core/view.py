@@ -23,7 +23,7 @@ from sightline.filters.expression import (
 )
 from sightline.filters.selection import without_context
 from sightline.tokens.boundary import Boundary
-from sightline.tokens.room import Room, reply_reserve, reserve_for_calibration
+from sightline.tokens.window_budget import Room, reply_reserve, reserve_for_calibration
 
 Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
 

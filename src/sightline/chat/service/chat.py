@@ -11,16 +11,9 @@ from sightline.chat.core.facts import ChatFact, ChatImported, PairFailed, TopicA
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.pieces import pieces_of
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.log_lines import (
-    LOG,
-    PREFERENCES,
-    fact_in,
-    fact_line,
-    preferences_in,
-    preferences_line,
-)
+from sightline.chat.service.heartbeats import Signs
+from sightline.chat.service.log_lines import LOG, PREFERENCES, fact_in, fact_line, preferences_in, preferences_line
 from sightline.chat.service.preferences import Preferences, apply_preferences, check_preferences
-from sightline.chat.service.signs import Signs
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.redaction import Redaction

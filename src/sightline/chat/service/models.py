@@ -16,7 +16,7 @@ from sightline.errors import Fault
 from sightline.exchange.memory import Memory
 from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
-from sightline.tokens.room import model_limit
+from sightline.tokens.window_budget import model_limit
 
 MOST_SIZERS = 16
 """So many models' counts are remembered, each as its settings and tools want it."""

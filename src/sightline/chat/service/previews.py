@@ -6,12 +6,12 @@ from sightline.chat.core.assembly import question
 from sightline.chat.core.pair import Trouble
 from sightline.chat.core.plan import SendPlan, plan_of
 from sightline.chat.core.trouble import prompt_too_large, trouble_of
-from sightline.chat.service.answering import SESSION, measure
+from sightline.chat.service.answerer import SESSION, measure
 from sightline.chat.service.sends import first_request
 from sightline.chat.service.views import Looking, Views
 from sightline.errors import Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.prepare import Prepared
 from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, exactly
 

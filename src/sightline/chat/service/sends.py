@@ -13,17 +13,17 @@ from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.plan import SendPlan, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.telemetry import SendTelemetry
-from sightline.chat.service.answering import SESSION, Answerer
+from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models
-from sightline.chat.service.taken_up import TakenUp
-from sightline.chat.service.underway import SendOrder, Steps, Underway
+from sightline.chat.service.resumed_run import TakenUp
+from sightline.chat.service.running_send import SendOrder, Steps, Underway
 from sightline.chat.service.views import Looking, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.final_body import refuse_other
 from sightline.exchange.hub import Hub
-from sightline.exchange.preparing import Prepared, prepare
+from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.ledger import READY
 

@@ -7,13 +7,13 @@ from functools import partial
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.answering import Answerer, DirectAnswerer
+from sightline.chat.service.answerer import Answerer, DirectAnswerer
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.compacting import Compacting
+from sightline.chat.service.compaction import Compacting
 from sightline.chat.service.models import Models
 from sightline.chat.service.previews import Previews
+from sightline.chat.service.resumed_run import interrupted_ending
 from sightline.chat.service.sends import Sends
-from sightline.chat.service.taken_up import interrupted_ending
 from sightline.chat.service.views import Views
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub

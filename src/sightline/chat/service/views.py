@@ -10,7 +10,7 @@ from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.topics import ROOT, Inherited
 from sightline.chat.core.view import View
-from sightline.chat.service.answering import Answerer
+from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models
 from sightline.chat.service.rows import Rows

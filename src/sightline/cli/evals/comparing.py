@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.app.eval_targets import drawing, root_of
-from sightline.app.evaluating import open_evaluation
+from sightline.app.evals import open_evaluation
 from sightline.cli.evals.fields import in_full
 from sightline.cli.evals.runs import resolve_run
 from sightline.cli.evals.table import table
 from sightline.cli.evals.transcript import message_lines
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparing import CasePair, RunComparison, compare
+from sightline.evals.core.comparison import CasePair, RunComparison, compare
 from sightline.evals.core.exports.jsonl import read_jsonl
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.paired import Paired

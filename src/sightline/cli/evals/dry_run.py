@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from sightline.app.eval_targets import SuiteTargets
-from sightline.app.evaluating import open_evaluation
+from sightline.app.evals import open_evaluation
 from sightline.cli.evals.suites import NamedSuite
 from sightline.cli.evals.table import table
 from sightline.cli.terminal import harmless, write

@@ -11,7 +11,7 @@ from sightline.evals.core.exports.agentv_index import to_index
 from sightline.evals.core.exports.jsonl import to_jsonl
 from sightline.evals.core.exports.junit import to_junit
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.summary import summarize
 from sightline.evals.service.suite_writing import replace_file
 from sightline.wire.jsontext import encode

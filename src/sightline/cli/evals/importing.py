@@ -4,18 +4,18 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.app.eval_targets import own_provider_name
 from sightline.catalog.choose import choose
-from sightline.cli.evals import making
+from sightline.cli.evals import make_case as making
 from sightline.cli.evals.suites import tell_problems
 from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
 from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
+from sightline.evals.core.reading.yaml_output import write_yaml
 from sightline.evals.core.reading.yaml_text import read_yaml
-from sightline.evals.core.reading.yaml_written import write_yaml
 from sightline.evals.core.target import SuiteTarget
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_reading import run_reader

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.app.configured import configuration
-from sightline.app.evaluating import open_evaluation
+from sightline.app.configuration import configuration
+from sightline.app.evals import open_evaluation
 from sightline.cli.evals.suites import one, tell_problems
 from sightline.cli.terminal import harmless, write
 from sightline.errors import Code, Fault

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
+from sightline.cli.call_lines import clip
 from sightline.cli.evals.fields import in_full
 from sightline.cli.evals.table import table
-from sightline.cli.folding import clip
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.evals.core.options import budget_of, cost_limit_of
 from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.result import CaseResult
+from sightline.evals.core.run_state import EvalState, has_passed
 from sightline.evals.core.score import Score
-from sightline.evals.core.standing import EvalState, has_passed
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.statistics.interval import Interval
 from sightline.evals.core.statistics.sentences import number, pluralize

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sightline.app.configured import Configuration, configuration
+from sightline.app.configuration import Configuration, configuration
 from sightline.app.eval_targets import SuiteTargets, configuration_for, drawing, root_of
-from sightline.app.evaluating import open_evaluation
+from sightline.app.evals import open_evaluation
 from sightline.cli.evals.dry_run import dry_run
 from sightline.cli.evals.exporting import Exports
 from sightline.cli.evals.interrupts import Interrupts
@@ -23,8 +23,8 @@ from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 from sightline.evals.core.options import RunOptions, budget_of
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.selection import select_cases
-from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.past_evals import State

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.app.eval_targets import drawing, root_of
-from sightline.app.evaluating import open_evaluation
+from sightline.app.evals import open_evaluation
 from sightline.cli.evals.report import as_json, report
 from sightline.cli.evals.runs import resolve_run
 from sightline.cli.evals.table import table

@@ -2,12 +2,12 @@
 
 import argparse
 
-from sightline.app.configured import configuration
+from sightline.app.configuration import configuration
 from sightline.cli.evals.suites import NamedSuite, find_suites, problem_lines
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, write
 from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.need import SuiteReading
+from sightline.evals.core.reading.requests import SuiteReading
 from sightline.evals.core.statistics.sentences import pluralize
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode

@@ -5,6 +5,7 @@ imports the values, the wire and what all dialects share; it never imports anoth
 """
 
 from sightline.dialects.anthropic.errors import read_error, write_error
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.reply_read import read_reply
 from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request_read import read_request
@@ -12,7 +13,6 @@ from sightline.dialects.anthropic.request_write import write_request
 from sightline.dialects.anthropic.rules import NAMES, problems, vendor_problems
 from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.versions import ApiVersions
 

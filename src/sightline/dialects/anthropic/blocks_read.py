@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from sightline.dialects.anthropic.citations import read_citation
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.sources import read_source
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import as_object, opt_bool, opt_list, opt_object, opt_str, rest, str_of, wrong
-from sightline.dialects.seals import unwrap
+from sightline.dialects.signatures import unwrap
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     CacheBreakpoint,

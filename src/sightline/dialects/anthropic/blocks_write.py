@@ -3,12 +3,12 @@
 from typing import assert_never
 
 from sightline.dialects.anthropic.citations import write_citation
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.sources import foreign_source, own_source
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import safe_id
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import describe
-from sightline.dialects.seals import NEXT
+from sightline.dialects.signatures import NEXT
 from sightline.dialects.tool_names import INPUT, as_function_arguments
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject

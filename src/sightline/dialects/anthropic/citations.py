@@ -1,6 +1,6 @@
 """Citations of a text block: kept whole, and read as far as other dialects can understand them."""
 
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.fields import as_object
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation

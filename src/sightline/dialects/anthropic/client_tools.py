@@ -7,7 +7,7 @@ rest; a model of another provider gets a function that says it.
 from collections.abc import Mapping
 
 from sightline.dialects.anthropic.blocks_read import read_cache
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.fields import rest
 from sightline.model.json import Json, JsonObject
 from sightline.model.tools import FunctionTool, OpaqueTool

@@ -5,19 +5,12 @@ from typing import assert_never
 
 import msgspec
 
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.schema import close_objects
 from sightline.dialects.anthropic.thinking import read_reasoning, write_reasoning
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge, opt_object, rest
-from sightline.dialects.option_table import (
-    Table,
-    options_of,
-    read_options,
-    set_path,
-    top_level_keys,
-    write_options,
-)
+from sightline.dialects.option_table import Table, options_of, read_options, set_path, top_level_keys, write_options
 from sightline.dialects.service_tiers import OF_ANTHROPIC, fit_tier
 from sightline.dialects.user_ids import fit_anthropic_id
 from sightline.model.json import Json, JsonObject

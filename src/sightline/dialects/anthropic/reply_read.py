@@ -2,8 +2,8 @@
 
 from sightline.dialects.anthropic.blocks_read import read_content
 from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
+from sightline.dialects.anthropic.names import STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
-from sightline.dialects.anthropic.words import STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of
 from sightline.dialects.streaming import finish_for_content
 from sightline.model.events import (

@@ -6,11 +6,11 @@ from typing import assert_never
 from sightline.dialects.anthropic.blocks_write import arguments_object
 from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
+from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage
-from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import describe, lose_choices, lose_partial
-from sightline.dialects.seals import NEXT, wrap
+from sightline.dialects.signatures import NEXT, wrap
 from sightline.dialects.streaming import truncation_fault
 from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
 from sightline.model.events import Finished

@@ -1,9 +1,9 @@
 """A Messages request body to a canonical request, one message for one message."""
 
 from sightline.dialects.anthropic.blocks_read import read_content
+from sightline.dialects.anthropic.names import NAME, ROLES
 from sightline.dialects.anthropic.options import MODELLED, read_settings
 from sightline.dialects.anthropic.tools import read_choice, read_tools
-from sightline.dialects.anthropic.words import NAME, ROLES
 from sightline.dialects.fields import as_list, as_object, opt_str, rest, str_of, unknown
 from sightline.model.json import Json
 from sightline.model.message import Message

@@ -1,10 +1,10 @@
 """A canonical request to a Messages request body: `system`, the messages, and what goes with them."""
 
 from sightline.dialects.anthropic.blocks_write import BlockWriter, bare_text
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import write_settings
 from sightline.dialects.anthropic.tools import write_choice, write_tools
 from sightline.dialects.anthropic.turns import place_system, with_turns
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import SYSTEM_ROLES, leading_count, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge

@@ -5,24 +5,18 @@ from collections.abc import Iterator
 
 import msgspec
 
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_TOP_P, SERVICE_TIERS
 from sightline.dialects.anthropic.schema import open_objects
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
 from sightline.dialects.anthropic.thinking import LEAST_BUDGET
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.user_ids import USER_ID, looks_like_a_person
-from sightline.dialects.validity import (
-    argument_problems,
-    empty_problems,
-    no_messages,
-    pairing_problems,
-    tool_problems,
-)
+from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.options import SchemaFormat

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.wire.pointer import join

@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import assert_never
 
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.fields import rest, str_of
 from sightline.model.json import JsonObject
 from sightline.model.parts import Document, FileId, Image, Inline, Link, PlainText, Source

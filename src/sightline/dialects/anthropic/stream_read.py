@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from sightline.dialects.anthropic.blocks_read import BLOCKS
 from sightline.dialects.anthropic.citations import read_citation
 from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
+from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of, read_identity
 from sightline.dialects.anthropic.usage import Counter
-from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, whole_number, wrong
-from sightline.dialects.growth import TextDeltas
-from sightline.dialects.seals import unwrap
+from sightline.dialects.signatures import unwrap
 from sightline.dialects.streaming import StreamReader, finish_for_content
+from sightline.dialects.text_deltas import TextDeltas
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

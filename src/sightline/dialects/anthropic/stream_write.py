@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 from sightline.dialects.anthropic.blocks_write import arguments_object
 from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.reply_write import (
     add_uncounted,
     call_id_for,
@@ -28,7 +29,6 @@ from sightline.dialects.anthropic.reply_write import (
     write_finish,
 )
 from sightline.dialects.anthropic.usage import write_usage
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Client
 from sightline.dialects.sequence import Sequencer
 from sightline.dialects.streaming import broken_frame_fault, truncation_fault

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.fields import opt_int, opt_object, opt_str
 from sightline.dialects.option_table import set_path
 from sightline.model.json import JsonObject

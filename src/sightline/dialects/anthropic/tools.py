@@ -3,8 +3,8 @@
 from sightline.dialects.anthropic.blocks_read import read_cache
 from sightline.dialects.anthropic.blocks_write import write_cache
 from sightline.dialects.anthropic.client_tools import read_client_tool
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.schema import any_open, close_objects
-from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import (
     as_list,
     as_object,

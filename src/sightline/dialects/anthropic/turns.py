@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.answers import with_answers
-from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.conversation import SYSTEM_ROLES, as_turns, leading_count, with_ids
+from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, ToolResult

@@ -6,12 +6,12 @@ package may import what dialects share, `wire`, `model` and `errors`; it never d
 
 from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.gemini.errors import read_error, write_error
+from sightline.dialects.gemini.field_names import NAME
 from sightline.dialects.gemini.reply_read import read_reply
 from sightline.dialects.gemini.reply_write import write_reply
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
 from sightline.dialects.gemini.rules import NAMES, problems
-from sightline.dialects.gemini.spelling import NAME
 from sightline.dialects.gemini.stream_read import stream_reader
 from sightline.dialects.gemini.stream_write import StreamWriter
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sightline.dialects.fields import as_object, opt_int, opt_str, rest
-from sightline.dialects.gemini.spelling import both, spelling_of
+from sightline.dialects.gemini.field_names import both, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.model.report import Report

@@ -4,7 +4,7 @@ The calls are ordinary function calls. A model of another provider does not know
 """
 
 from sightline.dialects.fields import rest
-from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
+from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.tools import FunctionTool, OpaqueTool
 from sightline.wire.jsontext import encode

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sightline.dialects.fields import rest, whole_number
 from sightline.dialects.gemini.citations import Texts, place_of
-from sightline.dialects.gemini.spelling import both, either, spelling_of
+from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.wire.pointer import join

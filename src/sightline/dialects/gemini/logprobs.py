@@ -1,7 +1,7 @@
 """Token probabilities in both directions."""
 
 from sightline.dialects.fields import any_number, as_object, opt_list, rest, str_of, wrong
-from sightline.dialects.gemini.spelling import both, either, spelling_of
+from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import TokenLogprob
 from sightline.wire.pointer import join

@@ -6,8 +6,8 @@ from itertools import product
 import msgspec
 
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
+from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
 from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
-from sightline.dialects.gemini.spelling import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
 from sightline.dialects.option_table import Path, Table, set_path, write_options
 from sightline.dialects.service_tiers import OF_GEMINI, fit_tier
 from sightline.model.json import JsonObject

@@ -1,8 +1,8 @@
 """One part of a content as a canonical part: the same in requests and in replies."""
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_bool, opt_object, opt_str, rest, str_of
+from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
 from sightline.dialects.gemini.signatures import REDACTED, read_signature
-from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
 from sightline.dialects.gemini.citations import read_citation
 from sightline.dialects.gemini.errors import read_error
+from sightline.dialects.gemini.field_names import both, spelling_of
 from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
 from sightline.dialects.gemini.grounding import read_grounding
 from sightline.dialects.gemini.logprobs import read_logprobs
 from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.spelling import both, spelling_of
 from sightline.dialects.gemini.usage import read_usage
 from sightline.dialects.streaming import finish_for_content, truncation_fault
 from sightline.errors import Code, Fault

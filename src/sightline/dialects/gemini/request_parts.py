@@ -2,12 +2,12 @@
 
 from typing import assert_never
 
-from sightline.dialects import seals
+from sightline.dialects import signatures as seals
 from sightline.dialects.conversation import SYSTEM_ROLES, plain_text
+from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.parts_write import call_part, media_part
-from sightline.dialects.gemini.spelling import NAME, restore_extras
-from sightline.dialects.gemini.thoughts import is_followed_by_pieces
+from sightline.dialects.gemini.thinking import is_followed_by_pieces
 from sightline.dialects.losses import describe
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message

@@ -1,10 +1,10 @@
 """A generateContent body as a canonical request: one message for each content, the system instruction before them."""
 
 from sightline.dialects.fields import as_object, opt_object, opt_str, rest, unknown, wrong
+from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
 from sightline.dialects.gemini.options import CONFIG_KEYS, TABLE, read_format, read_reasoning
 from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
-from sightline.dialects.gemini.thoughts import with_joined_thoughts
+from sightline.dialects.gemini.thinking import with_joined_thoughts
 from sightline.dialects.gemini.tools import read_tool_config, read_tools
 from sightline.dialects.option_table import options_of, read_options, top_level_keys
 from sightline.model.json import Json, JsonObject

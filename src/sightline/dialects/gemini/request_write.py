@@ -1,16 +1,16 @@
 """A canonical request as a generateContent body."""
 
-from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_list
+from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.options import write_all
 from sightline.dialects.gemini.request_parts import ContentWriter
 from sightline.dialects.gemini.request_read import MODEL, TOOLS
 from sightline.dialects.gemini.signatures import sign_calls
-from sightline.dialects.gemini.spelling import NAME, restore_extras
 from sightline.dialects.gemini.tools import write_choice, write_tools
 from sightline.dialects.option_table import set_path
+from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque

@@ -4,9 +4,9 @@ another provider travels wrapped and coded once more."""
 import base64
 import binascii
 
-from sightline.dialects import seals
+from sightline.dialects import signatures as seals
 from sightline.dialects.fields import object_at, objects_in, opt_str
-from sightline.dialects.gemini.spelling import NAME, spelling_of
+from sightline.dialects.gemini.field_names import NAME, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 

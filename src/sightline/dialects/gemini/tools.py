@@ -9,8 +9,8 @@ from typing import assert_never
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.computer import read_computer
+from sightline.dialects.gemini.field_names import NAME, both, either, read_enum, restore_extras, spelling_of
 from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
-from sightline.dialects.gemini.spelling import NAME, both, either, read_enum, restore_extras, spelling_of
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject

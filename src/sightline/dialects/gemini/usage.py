@@ -1,7 +1,7 @@
 """Token counts in both directions: thoughts are counted beside the candidates there, and within the output here."""
 
 from sightline.dialects.fields import opt_int, rest
-from sightline.dialects.gemini.spelling import both, either, spelling_of
+from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.model.json import JsonObject
 from sightline.model.report import Report
 from sightline.model.usage import Usage

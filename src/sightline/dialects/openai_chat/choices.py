@@ -13,7 +13,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_PART,
     THINKING_TEXT,
 )
-from sightline.dialects.seals import unwrap
+from sightline.dialects.signatures import unwrap
 from sightline.model.events import (
     CitationReceived,
     FieldReceived,

@@ -9,7 +9,7 @@ from sightline.dialects.openai_chat.errors import write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID
 from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.seals import wrap
+from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import flat_name
 from sightline.model.events import Started
 from sightline.model.json import Json, JsonObject

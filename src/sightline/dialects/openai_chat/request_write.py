@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
@@ -15,22 +14,13 @@ from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import set_path, write_options
+from sightline.dialects.result_order import with_answers
 from sightline.dialects.service_tiers import OF_CHAT, fit_tier
 from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options
-from sightline.model.parts import (
-    Audio,
-    CacheBreakpoint,
-    Opaque,
-    Part,
-    Refusal,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from sightline.model.parts import Audio, CacheBreakpoint, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 

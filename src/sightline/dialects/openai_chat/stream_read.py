@@ -5,7 +5,6 @@ from typing import Final
 import msgspec
 
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest
-from sightline.dialects.growth import TextDeltas
 from sightline.dialects.openai_chat.assembly import Assembly, Fragment
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
@@ -32,6 +31,7 @@ from sightline.dialects.openai_chat.reply_read import BODY, CHOICE, MESSAGE, rea
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_signature
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.dialects.streaming import StreamReader
+from sightline.dialects.text_deltas import TextDeltas
 from sightline.errors import Fault
 from sightline.model.events import (
     Failed,

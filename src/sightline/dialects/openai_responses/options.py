@@ -3,16 +3,7 @@
 from collections.abc import Mapping
 
 from sightline.catalog.fitting import effort_for
-from sightline.dialects.fields import (
-    as_object,
-    compact,
-    merge,
-    opt_bool,
-    opt_object,
-    opt_str,
-    rest,
-    str_of,
-)
+from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME

@@ -14,7 +14,7 @@ from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_c
 from sightline.dialects.openai_responses.names import NAME, REDACTED
 from sightline.dialects.openai_responses.open_items import Emit, OpenCall, OpenClientCall, OpenMessage, OpenReasoning
 from sightline.dialects.openai_responses.reasoning import write_seal
-from sightline.dialects.seals import NEXT
+from sightline.dialects.signatures import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Image, Inline, Opaque, Part, Thinking

@@ -4,7 +4,7 @@ import msgspec
 
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest
 from sightline.dialects.openai_responses.names import NAME, REDACTED, UNSIGNED
-from sightline.dialects.seals import unwrap, wrap
+from sightline.dialects.signatures import unwrap, wrap
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Thinking
 

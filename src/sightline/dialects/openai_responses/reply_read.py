@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import as_object, opt_str, wrong
 from sightline.dialects.openai_responses.errors import read_error
-from sightline.dialects.openai_responses.hearing import SnapshotReader
+from sightline.dialects.openai_responses.snapshots import SnapshotReader
 from sightline.model.events import Ended, Failed, Started, StreamEvent
 from sightline.model.json import Json, JsonObject
 

@@ -8,7 +8,7 @@ import msgspec
 from sightline.dialects.conversation import with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge, rest
-from sightline.dialects.openai_responses.brought_tools import Brought
+from sightline.dialects.openai_responses.additional_tools import Brought
 from sightline.dialects.openai_responses.client_tools import (
     BY_KIND,
     complete_call,
@@ -23,7 +23,7 @@ from sightline.dialects.openai_responses.options import write_all
 from sightline.dialects.openai_responses.reasoning import reasoning_pieces
 from sightline.dialects.openai_responses.request_read import STATE
 from sightline.dialects.openai_responses.tools import Spaces, write_tool_choice, write_tools
-from sightline.dialects.seals import NEXT
+from sightline.dialects.signatures import NEXT
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult

@@ -7,9 +7,9 @@ from sightline.dialects.fields import as_object, rest, str_of, whole_number, wro
 from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.errors import read_failure
-from sightline.dialects.openai_responses.hearing import SnapshotReader, call_begun, client_call_begun, names_of
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.reply_read import read_identity
+from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,

@@ -6,7 +6,7 @@ That is the form of the editor which the schema comes from. `text` is a list whe
 
 from sightline.dialects.fields import compact, rest
 from sightline.dialects.raw.names import NAME, OPAQUE
-from sightline.dialects.seals import unwrap, wrap
+from sightline.dialects.signatures import unwrap, wrap
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Thinking
 

@@ -10,31 +10,17 @@ import msgspec
 
 from sightline.chat.api.downloads import media
 from sightline.errors import Code, Fault
+from sightline.evals.api.bodies import AdoptWanted, CaseSaveWanted, CaseUndoWanted, MakeWanted, RerunWanted, SaveWanted
 from sightline.evals.api.case_showing import CaseShowing, answer_shown, media_in, messages_shown
-from sightline.evals.api.compared import compare_runs, trend_of
+from sightline.evals.api.comparison import compare_runs, trend_of
 from sightline.evals.api.figures import brief, whole
+from sightline.evals.api.request_edits import SentBack, changes_of, messages_before_edit
 from sightline.evals.api.reruns import Reruns
-from sightline.evals.api.sent_back import SentBack, changes_of, messages_before_edit
-from sightline.evals.api.shapes import (
-    CaseShown,
-    CompareShown,
-    EvalBrief,
-    EvalShown,
-    SavedShown,
-    TrendPoint,
-)
+from sightline.evals.api.shapes import CaseShown, CompareShown, EvalBrief, EvalShown, SavedShown, TrendPoint
 from sightline.evals.api.suites import Suites
-from sightline.evals.api.wanted import (
-    AdoptWanted,
-    CaseSaveWanted,
-    CaseUndoWanted,
-    MakeWanted,
-    RerunWanted,
-    SaveWanted,
-)
 from sightline.evals.api.whole_media import WholeMedia
 from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.reading.found_files import files_of
+from sightline.evals.core.reading.file_search import files_of
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot

@@ -2,18 +2,10 @@
 
 from collections.abc import Sequence
 
-from sightline.evals.api.shapes import (
-    CaseRow,
-    Cell,
-    EvalBrief,
-    EvalShown,
-    GraderFigures,
-    TargetFigures,
-    TrialShown,
-)
+from sightline.evals.api.shapes import CaseRow, Cell, EvalBrief, EvalShown, GraderFigures, TargetFigures, TrialShown
 from sightline.evals.core.facts import Key
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.statistics.interval import Interval
 from sightline.evals.core.summary import Amount, TargetSummary
 from sightline.evals.service.evaluation import RunSnapshot

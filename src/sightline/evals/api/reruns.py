@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.api.wanted import RerunWanted
+from sightline.evals.api.bodies import RerunWanted
 from sightline.evals.core.facts import EvalBegan, Key
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, Telling

@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.chat.service.blocks import Block
-from sightline.evals.core.comparing import GraderPair
+from sightline.evals.core.comparison import GraderPair
 from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.making.writing import LeftOut
+from sightline.evals.core.making.case_writer import LeftOut
 from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.result import Status
 from sightline.evals.core.score import Score, Verdict

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.evals.api.changed_lines import diff_lines
+from sightline.evals.api.bodies import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
+from sightline.evals.api.line_diff import diff_lines
 from sightline.evals.api.shapes import MadeShown, SavedShown, SuiteShown, SuitesShown
-from sightline.evals.api.wanted import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
 from sightline.evals.core.making.case import MadeCase
-from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.paths import join_path, refusal_of
-from sightline.evals.core.standing import EvalState
+from sightline.evals.core.reading.requests import Need
+from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Case
 from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
 from sightline.evals.service.evaluation import Evaluation

@@ -9,8 +9,8 @@ import msgspec
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Fault
-from sightline.evals.core.kept import SCHEME
-from sightline.exchange.recording.recorded import find_exchange, load_exchange
+from sightline.evals.core.stored_media import SCHEME
+from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
 from sightline.model.message import Message
 from sightline.model.parts import Inline, Link
 from sightline.store.store import Store

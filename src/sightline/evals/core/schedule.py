@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from sightline.evals.core.facts import Key
-from sightline.evals.core.standing import EvalState, has_run
+from sightline.evals.core.run_state import EvalState, has_run
 
 
 class Schedule:

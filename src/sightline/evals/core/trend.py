@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sightline.evals.core.comparing import RunComparison, compare
+from sightline.evals.core.comparison import RunComparison, compare
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.statistics.interval import LEVEL

@@ -13,8 +13,8 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.evals.service.line_writer import LineWriter
-from sightline.exchange.preparing import Prepared
-from sightline.exchange.recording.recorded import RecordedExchange
+from sightline.exchange.prepare import Prepared
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry

@@ -12,20 +12,20 @@ from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
 from sightline.evals.core.facts import EvalBegan, Key
 from sightline.evals.core.graders.conversation import as_one, together
 from sightline.evals.core.graders.grade import prepare
-from sightline.evals.core.graders.ready import Grader
+from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.graders.subject import Grading
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import file_form_of, threshold_of
-from sightline.evals.core.reading.found_files import files_of
+from sightline.evals.core.reading.file_search import files_of
 from sightline.evals.core.result import CaseResult, Status
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm
 from sightline.evals.service.grading import Graders
-from sightline.evals.service.observing import describe_fault
+from sightline.evals.service.observation import describe_fault
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import CaseQuestion, CaseTarget
-from sightline.exchange.held_changes import Changes, apply_changes
+from sightline.evals.service.target import CaseQuestion, CaseTarget
+from sightline.exchange.hold_changes import Changes, apply_changes
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock

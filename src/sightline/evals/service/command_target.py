@@ -14,9 +14,9 @@ from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.agent_output import OutputForm, read_output
 from sightline.evals.service.command_line import check, fill_command, places_of
 from sightline.evals.service.process import Process
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer, refuse_tools
+from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer, refuse_tools
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.timeouts import Timeouts

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from sightline.errors import Fault
 from sightline.evals.core.facts import CaseDone, CaseStarted, EndedWhy, Key
-from sightline.evals.core.kept import replace_media
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import budget_of, cost_limit_of
 from sightline.evals.core.result import CaseResult, Status
+from sightline.evals.core.run_state import NOT_RUN
 from sightline.evals.core.schedule import Schedule
 from sightline.evals.core.score import CaseScore
-from sightline.evals.core.standing import NOT_RUN
+from sightline.evals.core.stored_media import replace_media
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.service.eval_log import EvalLog
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.workers import Worker
 from sightline.transport.clock import Clock
 

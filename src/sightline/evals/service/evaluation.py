@@ -11,25 +11,25 @@ from sightline.evals.core.delivery.delivery import Delivery
 from sightline.evals.core.delivery.turns import turn_messages
 from sightline.evals.core.facts import CaseDone, EvalBegan, EvalEnded, EvalFact, EvalTaken, Key, Reopened, read
 from sightline.evals.core.options import RunOptions, file_form_of
-from sightline.evals.core.reading.found_files import files_of
+from sightline.evals.core.reading.file_search import files_of
+from sightline.evals.core.run_state import EvalState, fold_facts
 from sightline.evals.core.selection import select_cases
-from sightline.evals.core.standing import EvalState, fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import costs_of
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import FileShelf, deliver_case
-from sightline.evals.service.cluster.hiring import Crew, crew
+from sightline.evals.service.cluster.provisioning import Crew, crew
+from sightline.evals.service.context import EvalContext
 from sightline.evals.service.drive import CaseScheduler
 from sightline.evals.service.eval_log import PREFIX, EvalLog
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.past_evals import Brief, PastEvals, State
 from sightline.evals.service.progress import Meter, Telling
-from sightline.evals.service.purse import Spending
 from sightline.evals.service.rates import Rates
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import EvalContext
 from sightline.exchange.engine import Engine
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.prepare import Prepared
 from sightline.store.logbook import Logbook
 
 EVENT = "eval"

@@ -11,7 +11,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.question import flat_question
 from sightline.evals.core.graders.grade import grade
-from sightline.evals.core.graders.ready import Grader
+from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.graders.steps import (
     PYTHON,
     Answer,
@@ -36,7 +36,7 @@ from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.process import Process
 from sightline.evals.service.python_graders import PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import CaseQuestion, CaseTarget, TargetAnswer
+from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.transport.clock import Clock

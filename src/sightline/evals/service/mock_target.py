@@ -2,7 +2,7 @@
 
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.wanted import CaseQuestion, TargetAnswer
+from sightline.evals.service.target import CaseQuestion, TargetAnswer
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.usage import Usage

@@ -11,14 +11,14 @@ from sightline.errors import Fault
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers
-from sightline.evals.service.observing import observe_reply
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.observation import observe_reply
 from sightline.evals.service.rates import LONGEST
 from sightline.evals.service.sharing import Admitted, Admitting
-from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer
+from sightline.evals.service.spending import Spending
+from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer
 from sightline.exchange.engine import Engine
-from sightline.exchange.held_changes import Changes, apply_changes, changes_while_held
-from sightline.exchange.preparing import Prepared, prepare
+from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
+from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.standing import EvalState
-from sightline.evals.service.purse import Spending
+from sightline.evals.core.run_state import EvalState
+from sightline.evals.service.spending import Spending
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,11 +5,11 @@ import msgspec
 from sightline.errors import Fault
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.observing import observe_reply
-from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer
+from sightline.evals.service.observation import observe_reply
+from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.likeness import lines_of
-from sightline.exchange.replaying import no_recording
+from sightline.exchange.replay_handler import no_recording
 
 
 class ReplayTarget:

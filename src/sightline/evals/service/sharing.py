@@ -5,8 +5,8 @@ from typing import Protocol
 
 from sightline.catalog.choose import ModelChoice
 from sightline.evals.service.answer_cache import AnswerCache, Answers
+from sightline.evals.service.context import EvalContext
 from sightline.evals.service.rates import Rates
-from sightline.evals.service.surroundings import EvalContext
 from sightline.exchange.engine import Engine
 from sightline.store.logbook import Logbook
 

@@ -10,19 +10,19 @@ from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, To
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.asking import RunGate
-from sightline.agent.service.judging import Judging, Said
+from sightline.agent.service.policy_approver import Judging, Said
+from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.runner import Runner
-from sightline.chat.service.with_tools import Equipment
+from sightline.chat.service.tool_answerer import Equipment
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Fault
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.observing import observe_run
+from sightline.evals.service.observation import observe_run
 from sightline.evals.service.rates import LONGEST
-from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer, refuse_tools
-from sightline.exchange.held_changes import apply_changes, changes_while_held
-from sightline.exchange.preparing import Prepared
+from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer, refuse_tools
+from sightline.exchange.hold_changes import apply_changes, changes_while_held
+from sightline.exchange.prepare import Prepared
 
 DENIED = "This tool is not allowed in evals."
 

@@ -8,16 +8,16 @@ from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.options import budget_of, is_cached
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import CaseWorker, FileShelf
+from sightline.evals.service.context import EvalContext
 from sightline.evals.service.eval_log import PREFIX
 from sightline.evals.service.grading import Graders
-from sightline.evals.service.opening import Targets
 from sightline.evals.service.process import Process
-from sightline.evals.service.purse import Spending
 from sightline.evals.service.python_graders import PythonGraders
 from sightline.evals.service.sharing import Sharing
+from sightline.evals.service.spending import Spending
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import EvalContext
-from sightline.evals.service.wanted import CaseTarget
+from sightline.evals.service.target import CaseTarget
+from sightline.evals.service.targets import Targets
 from sightline.exchange.engine import Engine
 from sightline.store.logbook import Logbook
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
-from sightline.exchange.recording.recorded import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.store.digest import digest_of

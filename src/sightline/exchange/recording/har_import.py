@@ -18,8 +18,8 @@ import msgspec
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.reading import ReplyReader
 from sightline.exchange.redaction import Redaction, secrets_of
+from sightline.exchange.reply_reader import ReplyReader
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.json import Json
 from sightline.store.entries import BodyEntry, Entry, FactEntry

@@ -5,8 +5,8 @@ from difflib import unified_diff
 
 from sightline.dialects.registry import NAMES
 from sightline.errors import Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shorten, without_limit
-from sightline.exchange.recording.recorded import RecordedExchange, load_exchange
 from sightline.filters.expression import Expression
 from sightline.store.store import Store
 from sightline.store.summary import Summary

@@ -7,8 +7,8 @@ from html import escape
 import msgspec
 
 from sightline.errors import Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.page_parts import block, details_of, message_html, parts_html, pretty, tool_html
-from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.model.exchange import Budgeted, FrameArrived
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import FactEntry

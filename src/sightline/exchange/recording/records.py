@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import RecordedExchange, load_exchange
+from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.filters.expression import TextTerm
 from sightline.filters.pattern import literal
 from sightline.store.entries import FactEntry

@@ -12,7 +12,7 @@ from typing import Any
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.mcp.bounds import Bounds
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.mcp_tools import McpTools
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.mcp.opening import open_mcp_text

@@ -11,8 +11,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
-from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import CommandServer
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.agent.tools.mcp.pipes import open_pipes
 from sightline.errors import Code, Fault

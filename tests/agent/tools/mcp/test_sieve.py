@@ -6,7 +6,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from sightline.agent.tools.mcp.sieve import Sieve, SievedRead, SievedWrite
+from sightline.agent.tools.mcp.message_filter import Sieve, SievedRead, SievedWrite
 
 
 def notice(method: str, **params: Any) -> SessionMessage:

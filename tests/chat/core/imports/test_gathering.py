@@ -1,4 +1,4 @@
-from sightline.chat.core.imports.gathering import Gathering, ImportedTurn, tool_name
+from sightline.chat.core.imports.conversations import Gathering, ImportedTurn, tool_name
 from sightline.chat.core.pair import MessagePair
 from sightline.model.parts import Image, Link, Text, ToolCall
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.chat.core.imports.loose import member, members, moment, text
+from sightline.chat.core.imports.loose_json import member, members, moment, text
 from sightline.model.json import Json
 
 

@@ -1,5 +1,5 @@
 from sightline.evals.core.graders.finding import GraderFinding
-from sightline.evals.core.graders.judging import Question, ask_judge, sum_if_known, total_spent
+from sightline.evals.core.graders.judge_question import Question, ask_judge, sum_if_known, total_spent
 from sightline.evals.core.graders.steps import Judge, Judged
 from sightline.evals.core.graders.verdict import read_free
 from sightline.model.parts import Image, Link

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.ready import prepare_grader, run_grader
+from sightline.evals.core.graders.grader import prepare_grader, run_grader
 from sightline.evals.core.graders.registry import GRADERS
 from sightline.evals.core.graders.subject import Grading, GradingSubject
 from sightline.evals.core.observation import CaseObservation

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.wording import calls_told, compact, has_rounds, pretty, shorten, transcript
+from sightline.evals.core.graders.judge_text import calls_told, compact, has_rounds, pretty, shorten, transcript
 from sightline.evals.core.observation import ToolUse
 from sightline.model.parts import (
     Audio,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, MadeCase, make_case
-from sightline.evals.core.making.recorded import RecordedExchange
-from sightline.evals.core.reading.saving import append_case
+from sightline.evals.core.making.recording import RecordedExchange
+from sightline.evals.core.reading.suite_edit import append_case
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject

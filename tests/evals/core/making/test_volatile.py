@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.making.volatile import KINDS, Placeholders
+from sightline.evals.core.making.placeholders import KINDS, Placeholders
 from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment, with_variables

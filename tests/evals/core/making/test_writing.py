@@ -2,8 +2,8 @@ from base64 import b64encode
 
 import pytest
 
-from sightline.evals.core.making.volatile import Placeholders
-from sightline.evals.core.making.writing import CaseWriter, LeftOut, MadeFile, slug
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, slug
+from sightline.evals.core.making.placeholders import Placeholders
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (

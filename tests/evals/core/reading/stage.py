@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.need import Need, SuiteReading
+from sightline.evals.core.reading.requests import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import Case
 

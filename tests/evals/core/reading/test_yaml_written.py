@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.reading.node import Node
+from sightline.evals.core.reading.yaml_output import in_flow, inline, is_block, item_lines, write_yaml
 from sightline.evals.core.reading.yaml_text import read_yaml
-from sightline.evals.core.reading.yaml_written import in_flow, inline, is_block, item_lines, write_yaml
 from sightline.model.json import Json
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from sightline.evals.core.facts import Key
-from sightline.evals.service.cluster import attendant as attendant_module
-from sightline.evals.service.cluster.attendant import HostHandle
-from sightline.evals.service.cluster.fleet import LostError
+from sightline.evals.service.cluster import host_handle as attendant_module
+from sightline.evals.service.cluster.host_handle import HostHandle
 from sightline.evals.service.cluster.messages import CostSpent
+from sightline.evals.service.cluster.remote import LostError
 from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
 from tests.eval_stage import EvalStage, play
 from tests.evals.service.cluster.test_home import ProcessTree

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, LostError, RemoteHost
+from sightline.evals.service.cluster.remote import Elsewhere, Fleet, LostError, RemoteHost
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, elsewhere, opens, said
 
 

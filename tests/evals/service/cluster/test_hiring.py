@@ -7,10 +7,10 @@ from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster.fleet import Elsewhere, Needs
-from sightline.evals.service.cluster.hiring import crew
 from sightline.evals.service.cluster.messages import Begin, Keys, for_host
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.cluster.provisioning import crew
+from sightline.evals.service.cluster.remote import Elsewhere, Needs
+from sightline.evals.service.spending import Spending
 from sightline.settings import Settings
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, play

@@ -6,8 +6,8 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster import parcel as parcel_module
-from sightline.evals.service.cluster.parcel import PackedFile, pack_files, unpack
+from sightline.evals.service.cluster import bundle as parcel_module
+from sightline.evals.service.cluster.bundle import PackedFile, pack_files, unpack
 from sightline.evals.service.suite_files import SuiteFiles
 from tests.eval_stage import suite_of
 

@@ -24,18 +24,18 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import CommandServer, Spec
 from sightline.agent.tools.mcp.content import outcome
+from sightline.agent.tools.mcp.dispatcher import Sifting
 from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.agent.tools.mcp.listing import ToolListing
+from sightline.agent.tools.mcp.message_filter import Sieve, SievedRead, SievedWrite
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.mcp.pipes import open_pipes
 from sightline.agent.tools.mcp.reporting import Reporting
 from sightline.agent.tools.mcp.service import open_http_link
-from sightline.agent.tools.mcp.sieve import Sieve, SievedRead, SievedWrite
-from sightline.agent.tools.mcp.sifting import Sifting
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import httpx2
 
-from sightline.agent.tools.mcp.bounds import MEGABYTE, Bounds
+from sightline.agent.tools.mcp.limits import MEGABYTE, Bounds
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import decode, encode

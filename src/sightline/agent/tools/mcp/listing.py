@@ -10,7 +10,7 @@ from mcp_types import Tool
 
 from sightline.agent.core.output import truncate
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.mcp.bounds import Bounds
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.patterns import drop_unsafe_patterns, has_unusable_names
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode

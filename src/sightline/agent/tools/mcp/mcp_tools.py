@@ -11,8 +11,8 @@ from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import Configured
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.naming import ToolNames, is_exact
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.mcp.server import McpServer

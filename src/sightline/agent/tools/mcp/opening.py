@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sightline.agent.tools.mcp.bounds import USUAL, Bounds
 from sightline.agent.tools.mcp.config import parse_config
+from sightline.agent.tools.mcp.limits import USUAL, Bounds
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.errors import Code, Fault
 

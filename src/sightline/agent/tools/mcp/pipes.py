@@ -18,8 +18,8 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, j
 from sightline.agent.tools.capture import Capture
 from sightline.agent.tools.child import Child, start_child
 from sightline.agent.tools.environment import minimal
-from sightline.agent.tools.mcp.bounds import MEGABYTE, Bounds
 from sightline.agent.tools.mcp.config import CommandServer
+from sightline.agent.tools.mcp.limits import MEGABYTE, Bounds
 from sightline.agent.tools.mcp.lines import LineSplitter, Overlong
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.errors import Code, Fault

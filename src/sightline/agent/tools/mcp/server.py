@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import Spec
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
 from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.tools import Progress

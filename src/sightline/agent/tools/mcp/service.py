@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import HttpServer
 from sightline.agent.tools.mcp.guard import McpHttpGuard
+from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.agent.tools.mcp.network import McpNetwork
 

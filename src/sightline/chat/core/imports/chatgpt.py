@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, tool_name
-from sightline.chat.core.imports.loose import member, members, moment, text
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, tool_name
+from sightline.chat.core.imports.loose_json import member, members, moment, text
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, Thinking, ToolCall, ToolResult
 from sightline.wire.jsontext import encode

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, tool_name
-from sightline.chat.core.imports.loose import member, members, moment, text
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, tool_name
+from sightline.chat.core.imports.loose_json import member, members, moment, text
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
 from sightline.wire.jsontext import encode

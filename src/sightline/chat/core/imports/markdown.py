@@ -3,8 +3,8 @@
 import hashlib
 import re
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, Speaker
-from sightline.chat.core.imports.loose import moment
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker
+from sightline.chat.core.imports.loose_json import moment
 from sightline.model.parts import Text
 
 _USER = r"user|human|you|me|prompt|question"

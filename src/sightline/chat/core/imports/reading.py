@@ -2,7 +2,7 @@
 
 from sightline.chat.core.imports.chatgpt import is_chatgpt, read_chatgpt
 from sightline.chat.core.imports.claude import is_claude, read_claude
-from sightline.chat.core.imports.gathering import Gathered
+from sightline.chat.core.imports.conversations import Gathered
 from sightline.chat.core.imports.maichat import is_maichat, read_maichat
 from sightline.chat.core.imports.markdown import is_markdown, read_markdown
 from sightline.errors import Code, Fault

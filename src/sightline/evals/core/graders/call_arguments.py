@@ -1,6 +1,6 @@
 """When the arguments of a call are those that were expected."""
 
-from sightline.evals.core.graders.likeness import Absent, alike, value_at
+from sightline.evals.core.graders.json_equality import Absent, alike, value_at
 from sightline.model.json import Json, JsonObject
 
 MODES = ("exact", "ignore", "subset", "superset")

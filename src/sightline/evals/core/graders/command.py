@@ -3,11 +3,11 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from sightline.evals.core.graders.asking import ask
+from sightline.evals.core.graders.ask import ask
 from sightline.evals.core.graders.expectation import reference_text
 from sightline.evals.core.graders.fields import Fields, describe_value
 from sightline.evals.core.graders.finding import Asking, GraderFinding, GradingCost, Run, finding_without_score
-from sightline.evals.core.graders.judging import total_spent
+from sightline.evals.core.graders.judge_question import total_spent
 from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
 from sightline.evals.core.graders.protocol import from_command, from_value
 from sightline.evals.core.graders.steps import (

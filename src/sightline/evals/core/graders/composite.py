@@ -21,14 +21,14 @@ from sightline.evals.core.graders.finding import (
     reaches,
     reasons,
 )
-from sightline.evals.core.graders.judging import Question, ask_judge
+from sightline.evals.core.graders.grader import Grader, prepare_grader, run_grader
+from sightline.evals.core.graders.judge_question import Question, ask_judge
+from sightline.evals.core.graders.judge_text import pretty
 from sightline.evals.core.graders.prompt import PromptSource, read_words
-from sightline.evals.core.graders.ready import Grader, prepare_grader, run_grader
 from sightline.evals.core.graders.steps import StepFailed
 from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.graders.verdict import read_free
 from sightline.evals.core.graders.verdict_schema import FREE
-from sightline.evals.core.graders.wording import pretty
 from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.grader_specs import read_list

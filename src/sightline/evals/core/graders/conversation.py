@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.evals.core.graders.finding import reaches
-from sightline.evals.core.graders.judging import sum_if_known
-from sightline.evals.core.graders.wording import transcript
+from sightline.evals.core.graders.judge_question import sum_if_known
+from sightline.evals.core.graders.judge_text import transcript
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.suite import Aggregation

@@ -4,11 +4,11 @@ from collections.abc import Generator
 from typing import assert_never
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.asking import file_text
-from sightline.evals.core.graders.likeness import ABSENT, Absent
+from sightline.evals.core.graders.ask import file_text
+from sightline.evals.core.graders.json_equality import ABSENT, Absent
+from sightline.evals.core.graders.judge_text import pretty
 from sightline.evals.core.graders.steps import Answer, Step, StepFailed
 from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.graders.wording import pretty
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json
 from sightline.wire.jsontext import decode

@@ -9,7 +9,7 @@ from sightline.evals.core.graders.dates import DEFAULT_FORMATS, day_of, is_forma
 from sightline.evals.core.graders.expectation import reference_data
 from sightline.evals.core.graders.fields import Fields, describe_value
 from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score
-from sightline.evals.core.graders.likeness import ABSENT, Absent, alike, steps_of, value_at
+from sightline.evals.core.graders.json_equality import ABSENT, Absent, alike, steps_of, value_at
 from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check
 from sightline.model.json import Json

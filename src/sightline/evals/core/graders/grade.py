@@ -2,8 +2,8 @@
 
 from collections.abc import Generator, Sequence
 
-from sightline.evals.core.graders.combining import combine_scores
-from sightline.evals.core.graders.ready import Grader, prepare_grader, run_grader
+from sightline.evals.core.graders.combination import combine_scores
+from sightline.evals.core.graders.grader import Grader, prepare_grader, run_grader
 from sightline.evals.core.graders.registry import GRADERS
 from sightline.evals.core.graders.steps import Answer, Step
 from sightline.evals.core.graders.subject import Grading, GradingSubject

@@ -8,14 +8,14 @@ from sightline.evals.core.graders.criterion import OPERATORS, Criterion, read_cr
 from sightline.evals.core.graders.expectation import reference_text
 from sightline.evals.core.graders.fields import Fields
 from sightline.evals.core.graders.finding import Asking, Run, finding_without_score
-from sightline.evals.core.graders.judging import Question, Read, ask_judge
+from sightline.evals.core.graders.judge_question import Question, Read, ask_judge
+from sightline.evals.core.graders.judge_text import has_rounds
 from sightline.evals.core.graders.prompt import PromptSource, read_prompt
 from sightline.evals.core.graders.steps import StepFailed
 from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.graders.template import Material, fill_template, material
 from sightline.evals.core.graders.verdict import read_checklist, read_free, read_points
 from sightline.evals.core.graders.verdict_schema import FREE, checklist_schema, points_schema
-from sightline.evals.core.graders.wording import has_rounds
 from sightline.model.json import JsonObject
 from sightline.model.parts import Image
 

@@ -10,8 +10,8 @@ from typing import assert_never
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.expectation import plain_text
+from sightline.evals.core.graders.judge_text import compact, words_of
 from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.graders.wording import compact, words_of
 from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.reading.pairing import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sightline.catalog.problem import nearest
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.asking import ask, file_text
+from sightline.evals.core.graders.ask import ask, file_text
 from sightline.evals.core.graders.fields import Fields, describe_value
 from sightline.evals.core.graders.payload import payload_of
 from sightline.evals.core.graders.steps import Answer, Execute, Executed, Step, StepFailed

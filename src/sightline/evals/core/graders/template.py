@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sightline.evals.core.graders.criterion import Criterion
 from sightline.evals.core.graders.fence import Fence
+from sightline.evals.core.graders.judge_text import calls_told, compact, pretty, transcript
 from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.graders.wording import calls_told, compact, pretty, transcript
 from sightline.model.json import Json
 
 _VARIABLE = re.compile(r"\{\{\s*([a-zA-Z0-9_]+)\s*\}\}")

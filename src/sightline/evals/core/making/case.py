@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.recorded import Conversation, RecordedExchange, RecordedTurn, join_exchanges, turns_of
-from sightline.evals.core.making.results import behind_calls
-from sightline.evals.core.making.volatile import KINDS, Kind, Placeholders
-from sightline.evals.core.making.writing import CaseWriter, LeftOut, MadeFile, slug
-from sightline.evals.core.reading.yaml_written import write_yaml
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, slug
+from sightline.evals.core.making.placeholders import KINDS, Kind, Placeholders
+from sightline.evals.core.making.recording import Conversation, RecordedExchange, RecordedTurn, join_exchanges, turns_of
+from sightline.evals.core.making.tool_results import behind_calls
+from sightline.evals.core.reading.yaml_output import write_yaml
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall

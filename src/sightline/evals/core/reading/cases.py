@@ -9,7 +9,7 @@ import msgspec
 from sightline.evals.core.reading.execution import read_execution
 from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.grader_specs import read_graders
-from sightline.evals.core.reading.included import LISTS
+from sightline.evals.core.reading.includes import LISTS
 from sightline.evals.core.reading.interpolation import with_variables
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.node import Node

@@ -7,9 +7,9 @@ import msgspec
 from sightline.catalog.problem import quote_word
 from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.paths import candidates, refusal_of
+from sightline.evals.core.reading.requests import Need
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.suite import Case
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool

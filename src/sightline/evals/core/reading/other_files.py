@@ -9,9 +9,9 @@ from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment
 from sightline.evals.core.reading.json_lines import read_json_lines
-from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.paths import FILE, folder_of, join_path, refusal_of
+from sightline.evals.core.reading.requests import Need
 from sightline.evals.core.reading.yaml_text import read_yaml
 
 _ENDINGS = (".yaml", ".yml", ".jsonl", ".json")

@@ -7,10 +7,10 @@ from sightline.catalog.problem import quote_word
 from sightline.errors import Fault
 from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node, node_of
 from sightline.evals.core.reading.other_files import paths_of
 from sightline.evals.core.reading.paths import FILE
+from sightline.evals.core.reading.requests import Need
 from sightline.evals.core.reading.yaml_text import decode_text, read_yaml
 from sightline.wire import jsontext
 

@@ -14,17 +14,17 @@ from sightline.evals.core.reading.cases import Shared, read_case
 from sightline.evals.core.reading.declared_tools import with_tools
 from sightline.evals.core.reading.dependencies import check_dependencies
 from sightline.evals.core.reading.execution import read_execution
+from sightline.evals.core.reading.file_search import with_files
 from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.found_files import with_files
-from sightline.evals.core.reading.included import LISTS, Includes
+from sightline.evals.core.reading.grader_scripts import with_own_graders
+from sightline.evals.core.reading.includes import LISTS, Includes
 from sightline.evals.core.reading.interpolation import with_environment
 from sightline.evals.core.reading.json_lines import read_json_lines
-from sightline.evals.core.reading.need import Need, SuiteReading
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.old_names import OF_SUITE, rename_old_keys
 from sightline.evals.core.reading.other_files import read_tests
-from sightline.evals.core.reading.own_graders import with_own_graders
 from sightline.evals.core.reading.pairing import check_pairing
+from sightline.evals.core.reading.requests import Need, SuiteReading
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import SuiteTarget

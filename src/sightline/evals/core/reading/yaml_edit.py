@@ -7,8 +7,8 @@ from ruamel.yaml.nodes import Node as Composed
 
 from sightline.catalog.problem import Path, format_path
 from sightline.errors import Code, Fault
+from sightline.evals.core.reading.yaml_output import STEP, YamlLines, in_flow, item_lines, write_yaml
 from sightline.evals.core.reading.yaml_text import compose_yaml
-from sightline.evals.core.reading.yaml_written import STEP, YamlLines, in_flow, item_lines, write_yaml
 from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
 

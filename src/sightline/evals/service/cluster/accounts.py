@@ -20,7 +20,7 @@ from sightline.evals.service.cluster.messages import (
     Uncounted,
     Waiting,
 )
-from sightline.evals.service.purse import Spending
+from sightline.evals.service.spending import Spending
 from sightline.exchange.memory import Memory
 from sightline.model.usage import Usage
 from sightline.tokens.calibration import Calibration

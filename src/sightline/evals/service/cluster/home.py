@@ -33,9 +33,9 @@ from sightline.evals.service.cluster.messages import (
     Waiting,
     pack,
 )
-from sightline.evals.service.purse import Spending
 from sightline.evals.service.rates import Reservation
 from sightline.evals.service.sharing import OwnSharing
+from sightline.evals.service.spending import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
 from sightline.store.entries import Entry

@@ -9,7 +9,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import CaseDone, Key, write
-from sightline.evals.core.kept import replace_media
+from sightline.evals.core.stored_media import replace_media
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,

@@ -9,10 +9,10 @@ from sightline.evals.core.facts import EvalBegan, Key
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
-from sightline.evals.service.cluster.attendant import HostHandle
-from sightline.evals.service.cluster.fleet import Fleet, LostError
 from sightline.evals.service.cluster.home import Home
+from sightline.evals.service.cluster.host_handle import HostHandle
 from sightline.evals.service.cluster.messages import Begin, Introduction, value_of
+from sightline.evals.service.cluster.remote import Fleet, LostError
 from sightline.evals.service.workers import Worker
 
 MOST_HOSTS = 3

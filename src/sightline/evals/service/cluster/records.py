@@ -17,7 +17,7 @@ from sightline.evals.service.cluster.messages import (
     ReadLines,
     RecordEntries,
 )
-from sightline.exchange.preparing import Prepared
+from sightline.exchange.prepare import Prepared
 from sightline.store.entries import Entry
 from sightline.store.folding import PriceList
 from sightline.store.logbook import Line, Log

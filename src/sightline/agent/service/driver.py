@@ -1,0 +1,363 @@
+"""One run under way: each step that the loop asks for is carried out, and its answer noted before the loop gets it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar, assert_never
+
+import msgspec
+
+from sightline.agent.core.approval import Decision
+from sightline.agent.core.facts import NOBODY, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.quota import line_of
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run_state import RunState
+from sightline.agent.core.steps import (
+    Answer,
+    Approve,
+    AskModel,
+    CallsDecided,
+    Confirm,
+    Confirmed,
+    Replied,
+    Rest,
+    Rested,
+    RunnableCall,
+    RunStopped,
+    Step,
+    Use,
+    Used,
+)
+from sightline.agent.service.approvals import Approving
+from sightline.agent.service.hook_points import Moments, refusal_fault
+from sightline.agent.service.markers import behind_marker, is_forgotten
+from sightline.agent.service.participants import Approver, Watcher
+from sightline.agent.service.recall import recall_reply
+from sightline.agent.service.round_sender import Opening, RoundSender, RunGate
+from sightline.agent.service.run_log import RunLog, conversation_of
+from sightline.agent.service.shapes import RunPaused
+from sightline.agent.service.stop_signal import Brake
+from sightline.agent.service.tool_calls import Using
+from sightline.agent.service.tool_changes import Offered
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.tools import Tools
+from sightline.catalog.choose import ModelChoice
+from sightline.errors import CancelReason, Code, Fault
+from sightline.exchange.answer_reading import Heard
+from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
+from sightline.exchange.engine import Engine
+from sightline.exchange.observed_hub import Telling
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.reply import Reply
+from sightline.model.request import Request
+from sightline.store.store import Store
+from sightline.tokens.ledger import Wait
+
+T = TypeVar("T")
+
+_OFTEN = 0.1
+"""Seconds between two announcements of a tool's progress."""
+
+_SELDOM = 1.0
+"""The same for who gets a line for each."""
+
+Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
+"""What a person is asked: about calls, a limit, or calls that were interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerContext:
+    """What all runs of a program are carried out with. `store` is absent where nothing is on record."""
+
+    engine: Engine
+    make_exchange: Callable[[], str]
+    store: Store | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Who takes part in one run: its tools, who decides, its hooks, who hears what the model says as it comes, who
+    hears of each fact of its exchanges, who watches it otherwise, and who lets its requests go."""
+
+    tools: Tools
+    approver: Approver
+    hooks: Hooks | None
+    heard: Heard
+    noted: Telling | None = None
+    watcher: Watcher | None = None
+    gate: RunGate | None = None
+
+
+@dataclass
+class RunDriver:
+    """A run on its way. `waits_for` is the question to a person that is open, `held` the exchange whose request a
+    person holds, `paused` what its next request waits for, `progress` what running tools tell of themselves; with
+    `is_stepping` each request is held. `before` is how long earlier processes took, `opening` how the next request is
+    sent. `changed` hears whenever the run can be seen differently.
+    """
+
+    standing: RunState
+    log: RunLog
+    began: RunBegan
+    choice: ModelChoice
+    means: RunnerContext
+    company: Company
+    is_stepping: bool = False
+    before: float = 0.0
+    opening: Opening = field(default_factory=Opening)
+    changed: Callable[[], None] = lambda: None
+    brake: Brake = field(default_factory=Brake)
+    waits_for: Question | None = None
+    held: str = ""
+    paused: RunPaused | None = None
+    progress: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        engine, plan, company = self.means.engine, self.began.plan, self.company
+        self._cancellation: Cancellation | None = None
+        is_stream = bool(self.began.request.options.stream)
+        self._started = engine.clock.monotonic()
+        self._progress_told = self._started - _OFTEN
+        self._progress_watched = self._started - _SELDOM
+        self._offered = Offered(plan.toolbox, company.tools.definitions)
+        self._moments = Moments(company.hooks, self.log, self.brake)
+        self._asking = RoundSender(
+            engine,
+            self.choice,
+            self.began.session,
+            is_stream,
+            company.heard,
+            self._hold,
+            self._pause,
+            company.noted,
+            company.gate,
+            conversation_of(self.began, self.log.run),
+        )
+        self._approving = Approving(self._moments.before_tool, self._ask_approver, plan.policy)
+        self._using = Using(
+            company.tools,
+            self.log,
+            self.brake,
+            plan.cap,
+            self.choice.facts,
+            self._moments.after_tool,
+            self._report_progress,
+        )
+
+    async def through(self) -> FinishedRun:
+        """Drive it to its end. A run that somebody leaves raises a fault of that, and has no end yet."""
+        with cancellation("user") as self._cancellation:
+            timer = asyncio.get_running_loop().create_task(self._stop_at_time_limit())
+            try:
+                return await self._through()
+            finally:
+                timer.cancel()
+                await asyncio.wait({timer})
+
+    def cancel_because(self, reason: CancelReason) -> None:
+        """What is under way will be cancelled, for this reason."""
+        if self._cancellation is not None:
+            self._cancellation.reason = reason
+
+    async def _stop_at_time_limit(self) -> None:
+        """Stop what is under way when the time is up. A limit that a person may raise is asked about between steps."""
+        limits = self.began.plan.limits
+        if limits.seconds is None or limits.behaviour == "confirm":
+            return
+        while (left := limits.seconds - self._elapsed_seconds()) > 0:
+            await self.means.engine.clock.sleep(left)
+        self.cancel_because("timeout")
+        self.brake.pull(now=True)
+
+    async def _through(self) -> FinishedRun:
+        while (step := self.standing.step) is not None:
+            if words := self._offered.changes(self.company.tools.definitions):
+                await self.log.note(Remarked(words))
+            answer = self._stop_answer() if self.brake.is_pulled else await self._answer(step)
+            if self.brake.is_leaving and isinstance(answer, RunStopped):
+                await self.log.note(RunTaken(NOBODY))  # this process may live on, and any other can take it up
+                raise _abandoned_fault(self.log.run)
+            await self.log.note(answer)
+            self.standing.answer(answer)
+        assert self.standing.ended is not None  # there is either a step or an end
+        await self.log.note(RunEnded(self.standing.ended.why, self.standing.ended.reason))
+        return self.standing.ended
+
+    async def _answer(self, step: Step) -> Answer:
+        match step:
+            case AskModel():
+                return await self._answer_ask(step)
+            case Approve():
+                decisions = await self.brake.unless_soon(self._approving.approve(step))
+                return self._stop_answer() if decisions is None else CallsDecided(decisions, self._elapsed_seconds())
+            case Use():
+                return await self._run_tools(step)
+            case Confirm():
+                goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
+                return (
+                    self._stop_answer()
+                    if goes_on is None
+                    else Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
+                )
+            case Rest():
+                rested = await self.brake.unless_soon(self._answer_rest(step))
+                return self._stop_answer() if rested is None else rested
+            case unreachable:
+                assert_never(unreachable)
+
+    def _elapsed_seconds(self) -> float:
+        return self.before + self.means.engine.clock.monotonic() - self._started
+
+    def _stop_answer(self, outcomes: Mapping[str, ToolOutcome] | None = None) -> RunStopped:
+        reason = "user" if self._cancellation is None else self._cancellation.reason
+        return RunStopped(self._elapsed_seconds(), dict(outcomes or {}), reason)
+
+    # --- requests ---
+
+    async def _answer_ask(self, step: AskModel) -> Answer:
+        asked = await self.brake.unless_now(self._reply(step))
+        if asked is None and not self.brake.is_leaving:  # who takes it up asks again
+            partial = self._asking.so_far(cancel_reason())
+            asked = None if partial is None else Replied(partial)
+        return self._stop_answer() if asked is None else msgspec.structs.replace(asked, elapsed=self._elapsed_seconds())
+
+    async def _reply(self, step: AskModel) -> Replied | None:
+        """The reply; None if nothing is asked because the run is to stop."""
+        replied = await self._recall_reply() or await self._send_request(step)
+        if replied is None or replied.reply.fault is not None:
+            return replied
+        verdict = await self._moments.after_reply(step.round, replied.reply)
+        if verdict is None or verdict.decision != "deny":
+            return replied
+        reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
+        return msgspec.structs.replace(replied, reply=reply)
+
+    async def _recall_reply(self) -> Replied | None:
+        """The reply that an earlier process could not note any more."""
+        exchange, self.standing.exchange = self.standing.exchange, ""
+        if not exchange or self.means.store is None:
+            return None
+        found = await recall_reply(self.means.store, exchange, self.choice)
+        return None if found is None else Replied(found.reply, sent=found.sent)
+
+    async def _send_request(self, step: AskModel) -> Replied | None:
+        request = step.request
+        verdict = await self._moments.before_request(step.round, request)
+        if self.brake.is_pulled:
+            return None
+        if verdict is not None and verdict.decision == "deny":
+            return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
+        if verdict is not None and verdict.context.strip():
+            request = _with_words(request, verdict.context)
+        opening, self.opening = self.opening, Opening()
+        opening = replace(opening, hold=opening.hold or self.is_stepping)
+        # Who looks at a request before it goes sees all of it.
+        rounds = self.standing.run.rounds
+        shorter = None if opening.hold or not rounds else behind_marker(request, rounds[-1])
+        replied = await self._ask(step, shorter or request, opening)
+        if shorter is not None and is_forgotten(replied.reply.fault):
+            replied = await self._ask(step, request, opening)
+        if replied.sent is None and request is not step.request:
+            return msgspec.structs.replace(replied, sent=request)
+        return replied
+
+    async def _ask(self, step: AskModel, request: Request, opening: Opening) -> Replied:
+        exchange = self.means.make_exchange()
+        await self.log.note(RequestStarted(step.round, exchange))
+        return await self._asking.ask(request, exchange, opening)
+
+    def _hold(self, exchange: str) -> None:
+        if exchange != self.held:
+            self.held = exchange
+            self.changed()
+
+    def _pause(self, wait: Wait | None) -> None:
+        if wait is not None:
+            self.paused = RunPaused(line_of(wait, 0), self.means.engine.clock.now() + wait.seconds)
+            if self.company.watcher is not None:
+                self.company.watcher.on_pause(wait)
+            self.changed()
+        elif self.paused is not None:
+            self.paused = None
+            self.changed()
+
+    # --- calls ---
+
+    async def _ask_approver(self, step: Approve) -> Mapping[str, Decision]:
+        with self._waiting(step):
+            return await self.company.approver.approve(self.log.run, step)
+
+    async def _run_tools(self, step: Use) -> Answer:
+        standing, using = self.standing, self._using
+        using.begin(standing.finished, {**self._approving.contexts, **standing.contexts})
+        self._approving.contexts = {}
+        if standing.mid_flight and not await self._ask_mid_flight(standing.mid_flight):
+            return self._stop_answer(using.outcomes)
+        await self.brake.unless_now(using.use(step))
+        self.progress.clear()
+        if any(call.key not in using.outcomes for call in step.calls):
+            return self._stop_answer(using.outcomes)
+        return Used(using.outcomes, self._elapsed_seconds(), using.context)
+
+    async def _ask_mid_flight(self, calls: tuple[RunnableCall, ...]) -> bool:
+        """Ask about calls that were running when a process ended; whether anybody said anything."""
+        told = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
+        if told is not None:
+            await self._using.skip(tuple(call for call in calls if told.get(call.key) != "again"))
+        return told is not None
+
+    def _report_progress(self, key: str, words: str) -> None:
+        """Tools may tell more than anybody can look at."""
+        self.progress[key] = words
+        now = self.means.engine.clock.monotonic()
+        if now - self._progress_told >= _OFTEN:
+            self._progress_told = now
+            self.changed()
+        if self.company.watcher is not None and now - self._progress_watched >= _SELDOM:
+            self._progress_watched = now
+            self.company.watcher.on_progress(key, words)
+
+    # --- people and the end ---
+
+    async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T | None:
+        """What a person answers; None if the run is stopped meanwhile."""
+
+        async def ask() -> T:
+            # Told and asked in one go: who hears of it can answer at once.
+            with self._waiting(question):
+                return await answering()
+
+        return await self.brake.unless_soon(ask())
+
+    @contextmanager
+    def _waiting(self, question: Question) -> Iterator[None]:
+        self.waits_for = question
+        self.changed()
+        try:
+            yield
+        finally:
+            self.waits_for = None
+
+    async def _answer_rest(self, step: Rest) -> Rested:
+        """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
+        said, and to let the model go on would ask the same hook again and again."""
+        is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
+        verdict = await self._moments.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
+        words = failure = ""
+        if verdict is not None and verdict.stop is None:
+            if verdict.decision == "deny":
+                words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
+            elif verdict.has_failed:
+                failure = refusal_fault("the end of the run", verdict).message
+        return Rested(words, self._elapsed_seconds(), failure)
+
+
+def _abandoned_fault(run: str) -> Fault:
+    return Fault(Code.CANCELLED, f"the run {run} was left", hint=f"Go on with it: sightline resume {run}")
+
+
+def _with_words(request: Request, words: str) -> Request:
+    return msgspec.structs.replace(request, messages=(*request.messages, Message("user", (Text(words),))))

@@ -1,0 +1,71 @@
+"""The chat of a server, put together from its engine and its store."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+
+import msgspec
+
+from sightline.app.configuration import Configuration
+from sightline.app.machine import Ids, chance, is_alive, process_name
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.facts import Prices
+from sightline.catalog.provider import Provider
+from sightline.chat.api.calls import ChatParts
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.service import chat_service
+from sightline.errors import Fault
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Hub
+from sightline.gateway.models import list_models
+from sightline.store.logbook import Logbook
+
+
+def open_chat(
+    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
+) -> ChatParts:
+    """The chat that this logbook holds. It is read when somebody first asks for it; close its service."""
+    settings = chat_settings(loaded)
+    ids = Ids(time.time_ns, chance())
+    service = chat_service(
+        engine,
+        hub,
+        logbook,
+        catalog=loaded.catalog,
+        has_key=loaded.has_key,
+        settings=settings,
+        make_id=lambda: f"c{ids()[1:]}",
+        answering=answering,
+        default_model=loaded.settings.ask.model,
+        process=process_name(),
+        is_alive=is_alive,
+    )
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    return ChatParts(
+        service=service,
+        settings=settings,
+        prices=_model_prices(loaded.catalog, loaded.has_key),
+        zone=zone,
+        models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
+        toolsets=tuple(loaded.settings.tools),
+    )
+
+
+def chat_settings(loaded: Configuration) -> ChatSettings:
+    """`[chat]`, under the names that the chat has for it."""
+    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
+
+
+def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:
+    @lru_cache(maxsize=1024)
+    def prices(model: str) -> Prices | None:
+        try:
+            return choose(catalog, model, has_key=has_key).facts.prices
+        except Fault:  # an imported pair may name a model that nobody knows
+            return None
+
+    return prices

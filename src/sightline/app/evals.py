@@ -1,0 +1,141 @@
+"""Runs of suites, put together from an engine, a logbook and the configuration."""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from sightline.agent.service.runner import Runner
+from sightline.agent.service.toolsets import Toolsets
+from sightline.app.agent_runs import runner_of, tool_surroundings, toolsets_of
+from sightline.app.command_engine import Notice, engine_here, engine_through, running_server
+from sightline.app.configuration import Configuration, data_folder
+from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.app.parts import means_of, open_configured_store, price_list
+from sightline.catalog.loading import variables_of
+from sightline.evals.service.cluster.remote import Elsewhere, Fleet, Needs
+from sightline.evals.service.context import EvalContext
+from sightline.evals.service.evaluation import Evaluation
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Hub, Record
+from sightline.settings import Toolset
+from sightline.store.store import Store
+from sightline.transport.embedded.process import KEY_VARIABLE
+from sightline.transport.http.client import HttpClient
+
+_LOG = logging.getLogger("sightline")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def evaluation_of(
+    loaded: Configuration,
+    engine: Engine,
+    store: Store,
+    root: Path,
+    *,
+    hub: Hub | None = None,
+    runner: Runner | None = None,
+    toolsets: Toolsets | None = None,
+    client: HttpClient | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> Evaluation:
+    """What runs of suites are begun with. `root` is the folder below which suites and their files are. Cases are run
+    `elsewhere`, if that is somewhere."""
+    around = EvalContext(
+        catalog=loaded.catalog,
+        has_key=loaded.has_key,
+        make_id=Ids(time.time_ns, chance()),
+        root=root,
+        environment=loaded.environment,
+        secrets=frozenset({*variables_of(loaded.catalog), KEY_VARIABLE} - {""}),
+        default_model=loaded.settings.ask.model,
+        process=process_name(),
+        is_alive=is_alive,
+        store=store,
+        prices=price_list(loaded.catalog),
+        hub=hub,
+        runner=runner,
+        equipping=None if toolsets is None else toolsets.open_toolsets,
+        client=client,
+        make_token=lambda: secrets.token_urlsafe(32),
+        elsewhere=elsewhere,
+    )
+    return Evaluation(engine, store.logbook, around)
+
+
+@asynccontextmanager
+async def open_evaluation(
+    loaded: Configuration,
+    data: str | None,
+    root: Path,
+    *,
+    store: str = "",
+    cluster: str = "",
+    apart: bool = False,
+    notice: Notice = _LOG.warning,
+) -> AsyncIterator[Evaluation]:
+    """The same for a command. A server that runs with this data folder sends its requests, unless they are to be sent
+    `apart`. Its record must open: a run that nobody could go on with is not begun. `cluster` is the address of the one
+    that runs the cases; its machines send by themselves, for they cannot reach a server that listens on this one
+    alone."""
+    fleet = _fleet(cluster)
+    clock, folder = SystemClock(), data_folder(data)
+    async with AsyncExitStack() as stack:
+        record = await open_configured_store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        means = means_of(loaded, folder, stack)
+        server = None if fleet is not None else await running_server(folder, stack, apart=apart)
+        there: Elsewhere | None = None
+        if server is not None:
+            engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
+        else:
+            engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
+            there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
+        toolsets = toolsets_of(loaded)
+        stack.push_async_callback(toolsets.close)
+        runner = runner_of(loaded, engine, record.logbook, store=record)
+        yield evaluation_of(
+            loaded, engine, record, root, runner=runner, toolsets=toolsets, client=means.client, elsewhere=there
+        )
+
+
+def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
+    """A fleet, and what hosts there need of this configuration."""
+    from sightline.app.eval_host import introduction
+
+    config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
+    return Elsewhere(
+        fleet,
+        record,
+        loaded.settings,
+        introduction(),
+        config=_below(config, top) or config.name,
+        toolsets={name: _needs(loaded, table, top) for name, table in loaded.settings.tools.items()},
+    )
+
+
+def _fleet(cluster: str) -> Fleet | None:
+    if not cluster:
+        return None
+    from sightline.app.ray_cluster import RayFleet, ray_address
+
+    return RayFleet(ray_address(cluster))
+
+
+def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
+    """A toolset's files that lie below the folder of the suites, and the variables that its servers are told."""
+    around = tool_surroundings(loaded)
+    paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
+    # A file of functions has others beside it that it imports; the topmost folder is too much to mean all of it.
+    beside = [path.parent for path in paths if path.suffix == ".py" and path.parent != root]
+    files = tuple(found for path in (*paths, *beside) if (found := _below(path, root)) is not None)
+    mcp = around.path(table.mcp) if table.mcp else None
+    text = mcp.read_text("utf-8", "replace") if mcp is not None and mcp.is_file() else ""
+    return Needs(files, tuple(dict.fromkeys(_VARIABLE.findall(text))))
+
+
+def _below(path: Path, root: Path) -> str | None:
+    return path.relative_to(root).as_posix() if path == root or root in path.parents else None

@@ -1,0 +1,116 @@
+"""The tools that somebody names for a run: on a command line, in a program, or where a run began that is taken up."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from sightline.agent.tools.opening import Opened, open_toolsets
+from sightline.app.agent_runs import tool_surroundings
+from sightline.app.configuration import Configuration
+from sightline.errors import Code, Fault
+from sightline.model.json import JsonObject
+from sightline.settings import BuiltinName, Toolset
+
+BUILTIN: tuple[BuiltinName, ...] = get_args(BuiltinName)
+ORIGIN = "tools"
+"""Where a run's origin keeps them. Toolsets alone stand under `toolsets`, as those of the page do."""
+
+
+class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`toolsets` are names of the configuration; everything else is an absolute path. `here` is where tools run."""
+
+    here: str
+    toolsets: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    folder: str = ""
+    builtin: tuple[BuiltinName, ...] = ()
+    hooks: tuple[str, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no tools were named."""
+        return not (self.toolsets or self.python or self.mcp or self.folder)
+
+    @property
+    def origin(self) -> JsonObject:
+        """What a run keeps, so that it can be taken up with the same tools."""
+        if self == ToolsWanted(here=self.here, toolsets=self.toolsets):
+            return {"toolsets": list(self.toolsets), "here": self.here}
+        return {ORIGIN: msgspec.to_builtins(self)}
+
+
+def parse_tools(
+    loaded: Configuration,
+    *,
+    tools: Sequence[str] = (),
+    mcp: Sequence[str] = (),
+    folder: str = "",
+    builtin: Iterable[str] = (),
+    hooks: Sequence[str] = (),
+    here: Path | None = None,
+) -> ToolsWanted:
+    """What these words mean. One of `tools` is a toolset of the configuration, else a Python file."""
+    here = (here or Path.cwd()).absolute()
+    names = tuple(_builtin(name) for name in builtin)
+    known = loaded.settings.tools
+    return ToolsWanted(
+        here=str(here),
+        toolsets=tuple(dict.fromkeys(word for word in tools if word in known)),
+        python=tuple(dict.fromkeys(_file(word, here, tuple(known)) for word in tools if word not in known)),
+        mcp=tuple(dict.fromkeys(str(here / file) for file in mcp)),
+        folder=str(here / folder) if folder or names else "",
+        builtin=names,
+        hooks=tuple(dict.fromkeys(str(here / file) for file in hooks)),
+    )
+
+
+def tools_of_run(origin: JsonObject) -> ToolsWanted:
+    """The tools that a run was begun with; a fault where nobody but its own program has them."""
+    names, kept = origin.get("toolsets"), origin.get(ORIGIN)
+    try:
+        if kept is not None:
+            return msgspec.convert(kept, ToolsWanted)
+        if names:
+            here = origin.get("here") or str(Path.cwd())
+            return msgspec.convert({"here": here, "toolsets": names}, ToolsWanted)
+    except msgspec.ValidationError as error:
+        raise Fault(Code.CONFIG, f"the run's tools cannot be read: {error}", hint="Begin another run.") from None
+    hint = "Its tools are functions of the program that began it; begin another there."
+    raise Fault(Code.USAGE, "the run was not begun on the command line or the page", hint=hint)
+
+
+async def open_tools(loaded: Configuration, wanted: ToolsWanted) -> Opened:
+    """Open them; close what this gives."""
+    unknown = [name for name in wanted.toolsets if name not in loaded.settings.tools]
+    if unknown:
+        raise _no_toolset(unknown[0], tuple(loaded.settings.tools))
+    around = tool_surroundings(loaded)
+    where = replace(around, folder=Path(wanted.here))
+    toolsets = {name: loaded.settings.tools[name] for name in wanted.toolsets}
+    toolsets |= {file: Toolset(python=file) for file in wanted.python}
+    toolsets |= {file: Toolset(mcp=file) for file in wanted.mcp}
+    if wanted.folder:
+        toolsets[wanted.folder] = Toolset(folder=wanted.folder, builtin=wanted.builtin)
+    return await open_toolsets(toolsets, where, wanted.hooks)
+
+
+def _builtin(name: str) -> BuiltinName:
+    found = next((each for each in BUILTIN if each == name), None)
+    if found is None:
+        raise Fault(Code.USAGE, f"there is no built-in tool {name!r}", hint=f"There are {', '.join(BUILTIN)}.")
+    return found
+
+
+def _file(word: str, here: Path, known: tuple[str, ...]) -> str:
+    if not (here / word).is_file():
+        raise _no_toolset(word, known)
+    return str(here / word)
+
+
+def _no_toolset(word: str, known: tuple[str, ...]) -> Fault:
+    configured = f"Configured are: {', '.join(known)}." if known else "None is configured as [tools.NAME]."
+    return Fault(Code.USAGE, f"{word!r} is neither a toolset nor a file", hint=f"{configured} Or name a Python file.")

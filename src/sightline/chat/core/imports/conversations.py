@@ -1,0 +1,135 @@
+"""Turns of foreign conversations, gathered into pairs in topics."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sightline.chat.core.facts import ChatImported
+from sightline.chat.core.imports.loose_json import text
+from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.topics import ROOT, Topic
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Citation, Part, Text, ToolCall
+
+Speaker: TypeAlias = Literal["user", "assistant", "tool"]
+
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTurn:
+    """What one side said. `key` tells it apart in its conversation."""
+
+    speaker: Speaker
+    parts: tuple[Part, ...]
+    key: str
+    at: float = 0.0
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What came of an export: the fact to be added to a history, and what was not carried."""
+
+    source: str
+    fact: ChatImported
+    notes: tuple[str, ...] = ()
+
+
+def _place(value: Json) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def tool_name(name: str) -> str:
+    """A name that every provider takes for a tool."""
+    return _NOT_IN_A_NAME.sub("_", name)[:64] or "tool"
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Collects conversations from one source."""
+
+    source: str
+    _topics: list[Topic] = field(default_factory=list)
+    _pairs: list[MessagePair] = field(default_factory=list)
+    _lost: Counter[str] = field(default_factory=Counter)
+    _names: set[tuple[str, str]] = field(default_factory=set)
+
+    def lose(self, what: str, count: int = 1) -> None:
+        """So many of these could not be carried."""
+        self._lost[what] += count
+
+    def citations(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
+        """Sources of a text, each with where its place begins and ends. One without an address is no use, and lost."""
+        found: list[Citation] = []
+        for source, start, end in sources:
+            url = text(source, "url")
+            if url:
+                found.append(Citation(url, text(source, "title"), start=_place(start), end=_place(end)))
+            else:
+                self.lose("citations without an address were left out")
+        return tuple(found)
+
+    def topic(self, key: str, name: str, parent: str = ROOT, system_prompt: str | None = None) -> str:
+        """A topic; where its name is taken already, it gets a number."""
+        title = " ".join(name.split())[:120] or "Untitled"
+        fresh, number = title, 1
+        while (parent, fresh.lower()) in self._names:
+            number += 1
+            fresh = f"{title} ({number})"
+        self._names.add((parent, fresh.lower()))
+        topic = Topic(id=self._id("topic", key), name=fresh, parent=parent, system_prompt=system_prompt or None)
+        self._topics.append(topic)
+        return topic.id
+
+    def pair(self, pair: MessagePair) -> None:
+        """A pair that is one already; its id is the source's own."""
+        self._pairs.append(pair)
+
+    def own_id(self, key: str) -> str:
+        """The id of a pair that the source calls so."""
+        return self._id("pair", key)
+
+    def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
+        """Turns in their order: a question and all that follows it up to the next one are a pair."""
+        group: list[ImportedTurn] = []
+        for turn in turns:
+            if turn.speaker == "user" and group:
+                self._pairs.append(self._pair(key, topic, group))
+                group = []
+            group.append(turn)
+        if group:
+            self._pairs.append(self._pair(key, topic, group))
+
+    def finish(self) -> Gathered:
+        """All of it."""
+        notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
+        return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
+
+    def _pair(self, key: str, topic: str, turns: list[ImportedTurn]) -> MessagePair:
+        asked = turns[0].parts if turns[0].speaker == "user" else ()
+        replies = [turn for turn in turns if turn.speaker != "user"]
+        model = next((turn.model for turn in reversed(replies) if turn.model), "")
+        answer = None
+        if replies:
+            messages = tuple(Message(turn.speaker, turn.parts) for turn in replies)
+            finish = "tool_calls" if isinstance(messages[-1].parts[-1], ToolCall) else "stop"
+            answer = ChatAnswer(messages=messages, model=model, finish=finish, at=replies[-1].at)
+        return MessagePair(
+            id=self._id("pair", f"{key}\n{turns[0].key}"),
+            topic=topic,
+            model=model,
+            user_text="\n\n".join(part.text for part in asked if isinstance(part, Text)),
+            attachments=tuple(part for part in asked if not isinstance(part, Text)),
+            answer=answer,
+            state="complete" if answer else "idle",
+            at=turns[0].at,
+        )
+
+    def _id(self, kind: str, key: str) -> str:
+        digest = hashlib.sha256(f"{self.source}\n{kind}\n{key}".encode("utf-8", "replace")).hexdigest()
+        return f"{self.source}-{digest[:20]}"

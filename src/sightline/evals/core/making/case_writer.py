@@ -1,0 +1,306 @@
+"""Messages of a recorded conversation as a suite writes them, and the files that have to lie beside it."""
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.evals.core.making.placeholders import Placeholders
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message, Role
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Refusal,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.wire import jsontext
+
+_ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt", "markdown": "md", "x-python": "py", "octet-stream": "bin"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LARGEST = 2**63
+
+
+class MadeFile(msgspec.Struct, frozen=True):
+    """A file to be written; its path is relative to the suite."""
+
+    path: str
+    data: bytes
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something of the recording that is not in the case, or not as it was, and why."""
+
+    what: str
+    why: str
+
+
+class CaseWriter:
+    """Writes messages one after the other, and remembers what that takes. Calls get new ids, the same in every run."""
+
+    def __init__(self, folder: str, mask: Callable[[str], str], placeholders: Placeholders) -> None:
+        self._folder = folder
+        self._mask = mask
+        self._placeholders = placeholders
+        self._calls: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._files: dict[str, bytes] = {}
+        self._left: dict[LeftOut, None] = {}
+
+    @property
+    def files(self) -> tuple[MadeFile, ...]:
+        """The files, in the order in which they are named."""
+        return tuple(MadeFile(path, data) for path, data in self._files.items())
+
+    @property
+    def left(self) -> tuple[LeftOut, ...]:
+        """What is not in the case."""
+        return tuple(self._left)
+
+    def leave(self, what: str, why: str) -> None:
+        """Tell of something that is not in the case; the same is told once."""
+        self._left[LeftOut(what, why)] = None
+
+    def text(self, text: str) -> str:
+        """Words without secrets, without halves of characters, and with names for what is volatile."""
+        whole = _SURROGATE.sub("\ufffd", text)
+        if whole != text:
+            self.leave("half a character", "YAML cannot hold it: U+FFFD stands in its place")
+        return self._placeholders.text(self._mask(whole))
+
+    def json(self, value: Json) -> Json:
+        """The same for every text of a value; keys have no variables."""
+        return _map_texts(value, self.text, self._plain)
+
+    def mask_secrets(self, value: Json) -> Json:
+        """A value without secrets, with everything else as it was: files and notes have no variables."""
+        return _map_texts(value, self._plain, self._plain)
+
+    def _plain(self, text: str) -> str:
+        return self._mask(_SURROGATE.sub("\ufffd", text))
+
+    def messages(self, messages: Iterable[Message]) -> list[JsonObject]:
+        """The messages. Results stand in messages of their own; an assistant that goes on after a call, or only calls,
+        goes on in the message before, for nothing may stand between a call and its result."""
+        made: list[_Spoken] = []
+        for message in messages:
+            made += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
+            spoken = self._collect_parts(message)
+            before = made[-1] if made else None
+            if (
+                before is not None
+                and before.role == spoken.role == "assistant"
+                and (before.calls or not spoken.content)
+            ):
+                before.content += spoken.content
+                before.calls += spoken.calls
+            elif spoken.is_blank:
+                self.leave("a message of white space", "a suite does not send it")
+            elif spoken.content or spoken.calls:
+                made.append(spoken)
+        return [each.written for each in made]
+
+    def _collect_parts(self, message: Message) -> "_Spoken":
+        spoken = _Spoken(message.role, name=self.text(message.name or ""))
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                spoken.calls.append(self._call(part))
+            elif not isinstance(part, ToolResult):
+                spoken.content += self._part(part)
+        return spoken
+
+    def _call(self, call: ToolCall) -> JsonObject:
+        # Some wires give calls no id: then each is told apart by its place.
+        number = len(self._names) + 1
+        name = f"call_{number}"
+        self._names[name] = call.name
+        self._calls[call.id or name] = name
+        return {"id": name, "name": call.name, "arguments": self._arguments(call)}
+
+    def _arguments(self, call: ToolCall) -> Json:
+        if call.kind == "function":
+            try:
+                value = jsontext.decode(call.arguments) if call.arguments.strip() else {}
+            except Fault:
+                value = None
+            if isinstance(value, dict) and _fits_yaml(value):
+                return self.json(value)
+        return self.text(call.arguments)
+
+    def _result(self, result: ToolResult) -> "_Spoken":
+        call = self._calls.get(result.id) or self._guess_call_id(result)
+        tool = self._names.get(call) or result.name or ""
+        if result.is_error:
+            self.leave(
+                f"that {tool or 'a tool'} failed", "a suite has no mark for it; the words of the result are kept"
+            )
+        content = [each for part in result.parts for each in self._part(part)]
+        if result.structured is not None:
+            content.append(_text_part(self.text(jsontext.encode(result.structured).decode())))
+        return _Spoken("tool", name=tool, call_id=call, content=content)
+
+    def _guess_call_id(self, result: ToolResult) -> str:
+        """The call that a result without an id answers: the last one of that tool."""
+        if result.id:
+            self.leave(f"the id {result.id} of a result", "no call in the case has it")
+            return ""
+        return next((name for name, tool in reversed(self._names.items()) if tool == result.name), "")
+
+    def _part(self, part: Part) -> list[Json]:
+        match part:
+            case Text() | Refusal():
+                return [_text_part(self.text(part.text))] if part.text else []
+            case Image():
+                return self._source("image", part.source, "")
+            case Document():
+                return self._source("file", part.source, part.title or "")
+            case Audio():
+                self.leave("sound", "a suite has no part for it")
+                return [_text_part(self.text(part.transcript))] if part.transcript else []
+            case Thinking():
+                self.leave("reasoning", "a model is not given the reasoning of another run")
+                return []
+            case Opaque():
+                if not part.mirrored:
+                    self.leave(f"a part that only {part.dialect} knows", "a suite has no part for it")
+                return []
+            case CacheBreakpoint():
+                return []
+            case ToolCall() | ToolResult():
+                self.leave("a call inside a result", "a suite has no part for it")
+                return []
+            case unreachable:
+                assert_never(unreachable)
+
+    def _source(self, kind: str, source: Source, title: str) -> list[Json]:
+        match source:
+            case Inline():
+                try:
+                    data = b64decode(source.data, validate=True)
+                except NotBase64:
+                    self.leave("an image" if kind == "image" else "a document", "its bytes are not base64")
+                    return []
+                return [{"type": kind, "value": self._store_file(kind, source.media_type, title, data)}]
+            case PlainText():
+                words = self._plain(source.text).encode()
+                return [{"type": "file", "value": self._store_file("file", source.media_type, title, words)}]
+            case Link():
+                if kind == "image":
+                    return [{"type": "image", "value": self._mask(source.url)}]
+                self.leave("a document by its address", "a suite names files only; save it beside the suite")
+                return []
+            case FileId():
+                self.leave(f"the {kind} {source.id}", "only its provider has it; save it beside the suite")
+                return []
+            case unreachable:
+                assert_never(unreachable)
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Have this file written beside the suite; gives its path."""
+        path = f"{self._folder}/{name}"
+        self._files[path] = data
+        return path
+
+    def _store_file(self, kind: str, media_type: str, title: str, data: bytes) -> str:
+        """The path of a file with these bytes; the same bytes are written once."""
+        for path, known in self._files.items():
+            if known == data:
+                return path
+        end = media_type.partition(";")[0].rpartition("/")[2].lower()
+        end = _ENDINGS.get(end, end)
+        number = len(self._files) + 1
+        stem, dot, own_end = slug(title).rpartition(".")
+        name = f"{stem}-{number}.{own_end}" if dot and stem else f"{slug(title) or kind}-{number}.{slug(end) or 'bin'}"
+        return self.keep(name, data)
+
+
+def slug(text: str) -> str:
+    """A name for files and cases: letters, digits, dots and dashes."""
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60].strip("-.")
+
+
+def _map_texts(value: Json, of_text: Callable[[str], str], of_key: Callable[[str], str]) -> Json:
+    match value:
+        case str():
+            return of_text(value)
+        case list():
+            return [_map_texts(each, of_text, of_key) for each in value]
+        case dict():
+            return {of_key(key): _map_texts(each, of_text, of_key) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _text_part(text: str) -> JsonObject:
+    return {"type": "text", "value": text}
+
+
+@dataclass(slots=True)
+class _Spoken:
+    """A message while it is gathered."""
+
+    role: Role
+    name: str = ""
+    call_id: str = ""
+    content: list[Json] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has words, and none that can be seen."""
+        words = [each["value"] for each in self.content if isinstance(each, dict) and each["type"] == "text"]
+        return (
+            bool(words) and len(words) == len(self.content) and not self.calls and not "".join(map(str, words)).strip()
+        )
+
+    @property
+    def written(self) -> JsonObject:
+        """The message as a suite has it."""
+        made: JsonObject = {"role": self.role}
+        if self.call_id:
+            made["tool_call_id"] = self.call_id
+        if self.name:
+            made["name"] = self.name
+        if self.content or not self.calls:
+            made["content"] = _simplest(self.content)
+        if self.calls:
+            made["tool_calls"] = self.calls
+        return made
+
+
+def _simplest(content: Sequence[Json]) -> Json:
+    """Words alone are content as they are; anything else is a list of parts."""
+    only = content[0] if content else _text_part("")
+    if len(content) <= 1 and isinstance(only, dict) and only["type"] == "text":
+        return only["value"]
+    return list(content)
+
+
+def _fits_yaml(value: Json) -> bool:
+    """Whether a suite can hold the value as it is: whole numbers of any length are no numbers there."""
+    match value:
+        case list():
+            return all(map(_fits_yaml, value))
+        case dict():
+            return all(map(_fits_yaml, value.values()))
+        case int():
+            return -_LARGEST <= value < _LARGEST
+        case _:
+            return True

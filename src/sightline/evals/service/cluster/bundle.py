@@ -1,0 +1,138 @@
+"""The files that hosts need, packed at home and unpacked on a host.
+
+It is the folder of the suite with all that is in it, and below the root what cases, graders, targets and toolsets name.
+What is hidden stays at home, and so does what machines make: keys are kept in the one, and the other is large.
+"""
+
+import os
+import shlex
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.evals.core.facts import EvalBegan
+from sightline.evals.core.reading.file_search import files_of
+from sightline.evals.core.reading.paths import folder_of, join_path
+from sightline.evals.core.suite import GraderSpec
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.model.json import Json
+
+LARGEST = 256 << 20
+"""Bytes of files that are sent to a cluster."""
+
+_LONGEST_NAME = 240
+_LEFT_OUT = frozenset({"__pycache__", "node_modules", "venv"})
+
+
+class PackedFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file below the root. `runs`: it is a program."""
+
+    path: str
+    data: bytes
+    runs: bool = False
+
+
+def pack_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()) -> bytes:
+    """What hosts of this run need. `others` are files and folders beside those that the run names."""
+    paths = dict.fromkeys(_paths(files, began, others))
+    found: list[PackedFile] = []
+    size = 0
+    for path in paths:
+        place = files.path(path)
+        if place is None or not place.is_file():
+            continue
+        size += place.stat().st_size
+        if size > LARGEST:
+            message = f"the files for the cluster are more than {LARGEST >> 20} MB; one of them is {path}"
+            raise Fault(Code.USAGE, message, hint="Put the suite into a folder with only what its cases need.")
+        data = files.read(path)
+        if data is not None:
+            found.append(PackedFile(path, data, bool(place.stat().st_mode & 0o100)))
+    return zlib.compress(msgspec.msgpack.encode(found), 1)
+
+
+def unpack(bundle: bytes, folder: Path) -> None:
+    """Put the files below a folder."""
+    for file in msgspec.msgpack.decode(zlib.decompress(bundle), type=list[PackedFile]):
+        place = (folder / file.path).resolve()
+        if folder.resolve() not in place.parents:
+            raise Fault(Code.CONFIG, f"{file.path} is not below the folder", hint="Is it the same Sightline?")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.data)
+        place.chmod(0o700 if file.runs else 0o600)
+
+
+def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterator[str]:
+    suite = began.suite
+    for case in suite.cases:
+        yield from files_of(case)
+        for spec in (*case.graders, *(each for turn in case.turns for each in turn.graders)):
+            yield from _files_in_words(files, _words_of(spec), suite.file)
+    for target in began.targets:
+        yield from _of_target(files, target)
+    for path in (folder_of(suite.file), *others):
+        yield from _below(files, path)
+
+
+def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
+    """What a command names, and the folder in which it runs; the root itself is too much to mean all of it."""
+    if target.cli is None:
+        return
+    folder = join_path(target.cli.cwd, ".") if target.cli.cwd else ""
+    if folder:
+        yield from _below(files, folder)
+    commands = (target.cli.command, target.cli.healthcheck_command)
+    words = [
+        word for command in commands for word in (_split_command(command) if isinstance(command, str) else command)
+    ]
+    for word in words:
+        yield from _below(files, join_path(folder or "", word) or "", is_named=True)
+
+
+def _split_command(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a shell may understand it all the same
+        return command.split()
+
+
+def _files_in_words(files: SuiteFiles, words: Iterator[str], suite: str) -> Iterator[str]:
+    for word in dict.fromkeys(each.partition(":")[0] for text in words for each in text.split()):
+        found = files.find(word, suite) if "." in word and len(word) <= _LONGEST_NAME else None
+        if found is not None:
+            yield found
+
+
+def _words_of(value: GraderSpec | Json) -> Iterator[str]:
+    if isinstance(value, GraderSpec):
+        value = value.config
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _words_of(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _words_of(each)
+
+
+def _below(files: SuiteFiles, path: str, *, is_named: bool = False) -> Iterator[str]:
+    """A file, or what is in a folder. A name that is none of both is no file's; one that is empty is the root."""
+    if is_named and path in ("", "."):
+        return
+    place = files.path(path)
+    if place is None:
+        return
+    if place.is_file():
+        yield path
+        return
+    for base, folders, names in os.walk(place):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _LEFT_OUT)
+        here = Path(base)
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield (here / name).relative_to(files.root).as_posix()

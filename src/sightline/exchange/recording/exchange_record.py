@@ -1,0 +1,213 @@
+"""One exchange of the record with everything that a reader of it needs: its bodies, its frames, its reply."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.streaming import truncation_fault
+from sightline.errors import CANCEL_WORDS, Code, Fault
+from sightline.filters.expression import TextTerm
+from sightline.filters.pattern import literal
+from sightline.model.events import StreamEvent
+from sightline.model.exchange import (
+    AttemptStarted,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.fold import fold
+from sightline.model.reply import Reply
+from sightline.model.report import Addition, Loss
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.store.entries import FactEntry
+from sightline.store.store import Store
+from sightline.store.summary import Summary
+from sightline.wire.jsontext import decode
+
+_CODES = {code.value: code for code in Code}
+
+
+@dataclass(frozen=True)
+class RecordedExchange:
+    """An exchange. `body` is what the client sent, `sent` what went to the provider, or would have."""
+
+    summary: Summary
+    facts: tuple[FactEntry, ...]
+    body: bytes
+    sent: bytes
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.summary.id
+
+    @cached_property
+    def received(self) -> Received:
+        """How it began."""
+        return next(noted.fact for noted in self.facts if isinstance(noted.fact, Received))
+
+    @cached_property
+    def attempt(self) -> AttemptStarted | None:
+        """The last time that it was sent."""
+        tried = [noted.fact for noted in self.facts if isinstance(noted.fact, AttemptStarted)]
+        return tried[-1] if tried else None
+
+    @property
+    def url(self) -> str:
+        """Where it went, with a mask in place of a credential; nothing where that is not on record."""
+        return "" if self.attempt is None else self.attempt.url
+
+    @cached_property
+    def end(self) -> ExchangeFinished | ExchangeFailed | None:
+        """How its answer ended, where one came or should have."""
+        ended = (noted.fact for noted in self.facts if isinstance(noted.fact, ExchangeFinished | ExchangeFailed))
+        return next(ended, None)
+
+    @cached_property
+    def frames(self) -> tuple[FrameArrived, ...]:
+        """The provider's answer in its pieces."""
+        return tuple(noted.fact for noted in self.facts if isinstance(noted.fact, FrameArrived))
+
+    @property
+    def reply_body(self) -> bytes:
+        """The provider's answer, byte for byte, as far as it came."""
+        return b"".join(frame.data for frame in self.frames)
+
+    @property
+    def spoken(self) -> str:
+        """The dialect between Sightline and the provider."""
+        return (self.attempt.dialect if self.attempt else "") or self.received.dialect
+
+    @property
+    def model(self) -> str:
+        """The model that the provider was asked for."""
+        return (self.attempt.model if self.attempt else "") or self.received.model
+
+    @property
+    def is_count(self) -> bool:
+        """Whether only the tokens of a request were asked for."""
+        path = self.received.path.partition("?")[0].rstrip("/")
+        return path.endswith(("/count_tokens", ":countTokens"))
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider counted."""
+        return None if self.end is None else self.end.usage
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers of the answer."""
+        return () if self.end is None else self.end.headers
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What translations did not carry, of the request and of the reply."""
+        return tuple(loss for fact in self._translations() for loss in fact.report)
+
+    @property
+    def additions(self) -> tuple[Addition, ...]:
+        """What translations had to add."""
+        return tuple(each for fact in self._translations() for each in fact.additions)
+
+    @property
+    def fault(self) -> Fault | None:
+        """What it failed with, or was cancelled for."""
+        for noted in self.facts:
+            if isinstance(noted.fact, ExchangeCancelled):
+                reason = noted.fact.reason
+                message = f"the request was cancelled: {CANCEL_WORDS[reason]}"
+                return Fault(Code.CANCELLED, message, hint="Send it again if it is still wanted.", reason=reason)
+        if not isinstance(self.end, ExchangeFailed):
+            return None
+        code = _CODES.get(self.end.code, Code.UPSTREAM_ERROR)
+        return Fault(code, self.end.message, hint=self.end.hint, status=self.end.status or None)
+
+    def request(self) -> Request:
+        """What was sent, read; a fault where it is not of its dialect."""
+        return read_request(self.spoken, self.sent, self.model)
+
+    def events(self) -> list[StreamEvent]:
+        """What the answer told, in order; it ends in the fault that the exchange ended in."""
+        hearing = ReplyDecoder(dialect(self.spoken))
+        told = [event for frame in self.frames for event in hearing.feed(frame.data)]
+        return told + self.last_events(hearing)
+
+    def last_events(self, hearing: ReplyDecoder) -> list[StreamEvent]:
+        """What is left to tell when all frames have been heard."""
+        if self.fault is not None or not self.frames:
+            return hearing.fail(self.fault or truncation_fault())
+        return hearing.close()
+
+    def reply(self) -> Reply:
+        """The answer, folded."""
+        return fold(self.events(), self.spoken)
+
+    def _translations(self) -> Iterable[Translated]:
+        return (noted.fact for noted in self.facts if isinstance(noted.fact, Translated))
+
+
+def read_request(spoken: str, body: bytes, model: str) -> Request:
+    """A request body, with the model that its path may have named."""
+    request = dialect(spoken).read_request(decode(body))
+    return request if request.model else msgspec.structs.replace(request, model=model)
+
+
+async def find_exchange(store: Store, wanted: str, *, now: float) -> Summary:
+    """The one exchange whose id this is, or begins with this."""
+    name = wanted if wanted.startswith("x_") else f"x_{wanted}"
+    found = await store.find(TextTerm("id", f"{literal(name)}*"), now=now, limit=3) if wanted else []
+    exact = [summary for summary in found if summary.id == name]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if found:
+        known = ", ".join(summary.id for summary in found[:2])
+        hint = f"Give more of it: {known}{' and others' if len(found) > 2 else ''}."
+        raise Fault(Code.USAGE, f"several exchanges begin with {wanted!r}", hint=hint)
+    raise Fault(Code.USAGE, f"there is no exchange {wanted!r}", hint="`sightline traffic` lists them.")
+
+
+async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = True) -> RecordedExchange:
+    """All of an exchange; its facts alone where its bodies are not needed."""
+    facts = tuple(await store.facts(summary.id))
+    if not needs_bodies:
+        return RecordedExchange(summary, facts, b"", b"")
+    received, sent = _hashes(facts)
+    body = await _body(store, summary.id, received)
+    return RecordedExchange(summary, facts, body, body if sent == received else await _body(store, summary.id, sent))
+
+
+def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
+    """Of the client's body, and of the one that was sent. What was translated after that is the reply."""
+    received = sent = ""
+    is_sent = False
+    for noted in facts:
+        match noted.fact:
+            case Received(sha256=sha256):
+                received = sent = sha256
+            case Translated(sha256=sha256) | Released(sha256=sha256) if sha256 and not is_sent:
+                sent = sha256
+            case Edited(after=sha256) if sha256 and not is_sent:
+                sent = sha256
+            case AttemptStarted(sha256=sha256):
+                sent, is_sent = sha256 or sent, True
+            case _:
+                pass
+    return received, sent
+
+
+async def _body(store: Store, exchange: str, sha256: str) -> bytes:
+    body = await store.body(sha256)
+    if body is None:
+        hint = "Retention has taken it; `sightline show --as facts` still tells what happened."
+        raise Fault(Code.USAGE, f"the record no longer holds a body of {exchange}", hint=hint)
+    return body

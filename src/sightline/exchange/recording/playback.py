@@ -1,0 +1,165 @@
+"""A recorded answer for a client: frame for frame where it wants what was recorded, else in its dialect and form."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.streaming import broken_frame_fault
+from sightline.dialects.tool_names import NameRestorer
+from sightline.errors import Fault
+from sightline.exchange import answers
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse, Headers
+from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.taps import failure_frame
+from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.fold import Fold
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.json_array import begins_array
+from sightline.wire.jsontext import encode
+
+Wait = Callable[[float], Awaitable[None]]
+"""Returns when so many seconds have passed since the playing began."""
+
+
+class PlayedBody:
+    """The body of a recorded answer, for one reader, once. Nothing is open behind it."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def leave(self) -> None:
+        """The client is done, or gone."""
+
+
+async def play(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
+    """The recorded answer to this request, at the pace that `wait` sets."""
+    is_same = recorded.spoken == asked.dialect
+    is_error = recorded.fault is not None and recorded.summary.status >= 400
+    if is_error or asked.counts or (is_same and not asked.is_stream and not recorded.received.is_stream):
+        return await _whole_as_it_came(recorded, asked, wait, own)
+    if not asked.is_stream:
+        return await _play_whole(recorded, asked, request, wait, own)
+    is_array = begins_array(recorded.reply_body) is True
+    if is_same and recorded.received.is_stream and is_array == asked.wants_array:
+        status, headers = recorded.summary.status or 200, _headers(recorded)
+        return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
+    events = PlayedBody(_write_frames(recorded, asked, request, wait))
+    return ClientResponse(recorded.id, 200, [*answers.stream_headers(asked), *own], events)
+
+
+async def _whole_as_it_came(
+    recorded: RecordedExchange, asked: ClientRequest, wait: Wait, own: Headers
+) -> ClientResponse:
+    await wait(_end(recorded))
+    if recorded.fault is not None and recorded.spoken != asked.dialect:
+        return answers.refusal(asked.dialect, recorded.fault, own, recorded.id)
+    return answers.whole(recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own)
+
+
+async def _play_whole(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
+    """A whole body, whatever the recording is."""
+    await wait(_end(recorded))
+    telling = _Telling(recorded, request)
+    fold = Fold(recorded.spoken)
+    for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
+        fold.add(event)
+    if (fault := fold.reply.fault) is not None:
+        return answers.refusal(asked.dialect, fault, own, recorded.id)
+    body = dialect(asked.dialect).write_reply(fold.reply, _client(recorded, asked, request), Report())
+    return answers.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
+
+
+async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
+    """The provider's bytes as they came; where they broke off, the error that the client was told."""
+    for frame in recorded.frames:
+        await wait(frame.after)
+        yield frame.data
+    hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
+    for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
+        fold.add(event)
+    if recorded.fault is not None and not hearing.has_ended:
+        last = recorded.frames[-1].data
+        if hearing.can_add_element:
+            yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
+            return
+        gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
+        yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
+
+
+async def _write_frames(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait
+) -> AsyncIterator[bytes]:
+    """A stream of the client's dialect, each event when its frame came."""
+    telling = _Telling(recorded, request)
+    writer = dialect(asked.dialect).stream_writer(_client(recorded, asked, request), Report())
+    for frame in recorded.frames:
+        await wait(frame.after)
+        if data := b"".join(map(writer.feed, telling.feed(frame.data))):
+            yield data
+    if data := b"".join(map(writer.feed, telling.close())):
+        yield data
+
+
+class _Telling:
+    """The events of a recording in the terms of the client's request, up to a frame that nobody can read."""
+
+    def __init__(self, recorded: RecordedExchange, request: Request) -> None:
+        self._recorded = recorded
+        spoken = dialect(recorded.spoken)
+        self._hearing = ReplyDecoder(spoken)
+        self._restorer = NameRestorer(request, spoken.names)
+        self._is_over = False
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        return self._until_failure(self._hearing.feed(data))
+
+    def close(self) -> list[StreamEvent]:
+        return self._until_failure(self._recorded.last_events(self._hearing))
+
+    def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        told: list[StreamEvent] = []
+        for event in events:
+            if self._is_over:
+                break
+            if isinstance(event, FrameBroken):
+                told += [Failed(broken_frame_fault(event)), Ended()]
+                self._is_over = True
+            else:
+                told += self._restorer.feed(event)
+        return told
+
+
+def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) -> Client:
+    return Client(
+        include_usage=bool(request.options.include_usage),
+        id=recorded.id,
+        model=asked.model,
+        created=int(recorded.summary.at),
+        input_tokens=recorded.summary.input_tokens or 0,
+        as_array=asked.wants_array,
+    )
+
+
+def _headers(recorded: RecordedExchange) -> Headers:
+    """Those of the provider that are the client's; the body is on record without its coding."""
+    raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
+    return answers.without_coding(answers.headers_for_client(raw))
+
+
+def _end(recorded: RecordedExchange) -> float:
+    return recorded.frames[-1].after if recorded.frames else 0.0
+
+
+def not_recorded(fault: Fault, asked: ClientRequest) -> ClientResponse:
+    """A miss, in the client's own words."""
+    return answers.refusal(asked.dialect, fault, [])

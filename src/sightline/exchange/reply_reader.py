@@ -1,0 +1,141 @@
+"""A copy of an answer, read on the side: what it says for the record, while the bytes themselves go their way."""
+
+from sightline.dialects.registry import dialect
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.errors import Fault
+from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent
+from sightline.model.fold import Fold
+from sightline.model.reply import Reply
+from sightline.wire.coding import READABLE, Decoding
+
+_MOST_WARNINGS = 3
+
+
+class ReplyReader:
+    """Reads along. Whatever goes wrong with that is a warning and disturbs nobody.
+
+    `has_failed` says that the answer is an error or broke off, `has_begun` that it has said anything of a reply.
+    """
+
+    def __init__(self, spoken: str) -> None:
+        self._hearing = ReplyDecoder(dialect(spoken), joins=True)
+        self._fold = Fold(spoken)
+        self._plain: Reply | None = None
+        self._is_lost = False
+        self.has_failed = False
+        self._has_begun = False
+        self._warnings: list[str] = []
+
+    def feed(self, data: bytes) -> None:
+        """Read on."""
+        if not self._is_lost:
+            try:
+                self._take(self._hearing.feed(data))
+            except Exception as error:  # noqa: BLE001 - a mistake of ours in reading must not cost anybody an answer
+                self._lose(error)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        if not self._is_lost:
+            try:
+                self._take(self._hearing.close())
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(error)
+
+    def whole(self, data: bytes) -> None:
+        """Read an answer that is all here, which most likely is no stream."""
+        if not self._is_lost:
+            try:
+                self._plain = self._hearing.plain(data)
+                if self._plain is None:
+                    self._take(self._hearing.whole(data))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(error)
+
+    def fail(self, fault: Fault) -> None:
+        """Nothing more comes, because of this."""
+        if not self._is_lost:
+            self._take(self._hearing.fail(fault))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the answer has come to a legal end."""
+        return self._hearing.has_ended
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of a reply has come; an answer that cannot be read is taken for one."""
+        return self._has_begun or self._is_lost
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the stream said its end without a finish, and without an error of the provider's own."""
+        return self._hearing.was_cut
+
+    @property
+    def has_unnamed_error(self) -> bool:
+        """Whether the provider's error came in a frame that clients of its dialect do not see as one."""
+        return self._hearing.has_unnamed_error
+
+    @property
+    def can_add_element(self) -> bool:
+        """Whether the answer is a JSON array that is still open, between two of its elements."""
+        return self._hearing.can_add_element
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read so far."""
+        return Reply() if self._is_lost else self._plain or self._fold.reply
+
+    @property
+    def warning(self) -> str:
+        """What was wrong, in a sentence or two."""
+        more = len(self._warnings) - _MOST_WARNINGS
+        return "; ".join(self._warnings[:_MOST_WARNINGS]) + (f"; and {more} more" if more > 0 else "")
+
+    def _take(self, events: list[StreamEvent]) -> None:
+        for event in events:
+            self._fold.add(event)
+            if isinstance(event, Failed):
+                self.has_failed = True
+            elif isinstance(event, FrameBroken):
+                self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
+            elif not _says_nothing(event):
+                self._has_begun = True
+
+    def _lose(self, error: Exception) -> None:
+        self._is_lost = True
+        self._warnings.append(f"the reply could not be read: {type(error).__name__}: {error}")
+
+    def give_up(self, why: str) -> None:
+        """What comes from now on cannot be read."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._warnings.append(why)
+
+
+def _says_nothing(event: StreamEvent) -> bool:
+    """Whether an event could come of any JSON, such as a ping of another dialect, and begins no reply."""
+    if isinstance(event, Started):
+        return event.id is None and event.model is None
+    return isinstance(event, Ended | FieldReceived)
+
+
+class BodyDecoder:
+    """The coding of an answer undone for whoever reads along. `trouble` says why that does not go on."""
+
+    def __init__(self, coding: str) -> None:
+        known = coding.strip().lower()
+        self._decoding = Decoding(known) if known in READABLE else None
+        is_read = self._decoding is not None
+        self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
+
+    def feed(self, data: bytes) -> bytes:
+        """What these bytes say; the bytes themselves where that cannot be told."""
+        if self._decoding is None:
+            return data
+        try:
+            return self._decoding.feed(data)
+        except Fault as fault:
+            self._decoding, self.trouble = None, fault.message
+            return b""

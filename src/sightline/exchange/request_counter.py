@@ -1,0 +1,105 @@
+"""How many tokens a client's request has, where its provider cannot be asked in the client's own words."""
+
+from dataclasses import dataclass, field
+
+from sightline.catalog.choose import ModelChoice
+from sightline.dialects.endpoint import counting_of, read_token_count
+from sightline.dialects.registry import dialect
+from sightline.errors import Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.memory import Memory
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Audio, Document, Image, Part, ToolResult
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.tokens.calibration import is_credible
+from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimator import Estimator
+from sightline.wire.jsontext import decode
+
+MOST_ESTIMATORS = 8
+"""So many models' counts are remembered: each remembers some megabytes of text."""
+
+_MOST_BYTES = 256 * 1024
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounter:
+    """Estimates, with what is known of a model and what was learned of it. `most` models' counts are remembered."""
+
+    memory: Memory
+    most: int = MOST_ESTIMATORS
+    _estimators: dict[tuple[str, str, str], Estimator] = field(default_factory=dict)
+
+    def estimate(self, choice: ModelChoice, request: Request) -> Estimate:
+        """The tokens of a request at this provider."""
+        estimator, has_tools = self.estimator(choice), bool(request.tools)
+        provider, model = choice.provider_name, choice.model
+        estimator.calibrate(self.memory.ratio(provider, model, tools=has_tools, media=has_media(request)))
+        known = self.memory.longest_counted(digest_chain(provider, model, request))
+        return estimator.request(request) if known is None else estimator.estimate_continuation(request, *known)
+
+    def learn(self, choice: ModelChoice, request: Request, usage: Usage) -> None:
+        """The provider has counted this request."""
+        raw = self.raw_estimate(choice, request)
+        self.take(choice, request, raw, usage, digest_chain(choice.provider_name, choice.model, request))
+
+    def take(self, choice: ModelChoice, request: Request, raw: Estimate, usage: Usage, chain: list[str]) -> None:
+        """The same, where the request was looked at already: `raw` is what the rules alone say of it, `chain` the
+        digests by which it is known."""
+        provider, model, window = choice.provider_name, choice.model, choice.facts.context_window
+        kind = {"tools": bool(request.tools), "media": has_media(request)}
+        self.memory.learn(provider, model, raw, usage, **kind, window=window)
+        if (tokens := usage.input_tokens) is not None and is_credible(raw, tokens, window):
+            self.memory.note_count(chain, tokens)
+
+    def raw_estimate(self, choice: ModelChoice, request: Request) -> Estimate:
+        """The same without what was learned, from which more can be learned."""
+        return self.estimator(choice).estimate_by_rules(request)
+
+    def estimator(self, choice: ModelChoice) -> Estimator:
+        """The one for this model, which remembers what it has counted."""
+        key = choice.provider_name, choice.model, choice.dialect
+        estimator = self._estimators.pop(key, None) or Estimator(choice.facts, dialect=choice.dialect)
+        self._estimators[key] = estimator  # at the end: the one at the front was left alone for longest
+        if len(self._estimators) > self.most:
+            del self._estimators[next(iter(self._estimators))]
+        return estimator
+
+    def at_once(self, choice: ModelChoice, request: Request, size: int) -> int:
+        """About how many tokens it has, in no time: of a large body its size has to tell."""
+        if size > _MOST_BYTES:
+            return size // _BYTES_PER_TOKEN
+        return self.estimate(choice, request).tokens
+
+    def answer(self, asked: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
+        """The tokens of a request that asks for nothing else, and the answer to it."""
+        document = decode(asked.body)
+        counting = counting_of(asked.dialect)
+        if isinstance(document, dict) and isinstance(inner := document.get(counting.wrapper), dict):
+            document = inner
+        tokens = self.estimate(choice, dialect(asked.dialect).read_request(document)).tokens
+        return tokens, {counting.result: tokens}
+
+
+def has_media(request: Request) -> bool:
+    """Whether there are pictures, files or sound among the messages."""
+    return any(_holds_media(message.parts) for message in request.messages)
+
+
+def _holds_media(parts: tuple[Part, ...]) -> bool:
+    return any(
+        isinstance(part, Image | Document | Audio) or (isinstance(part, ToolResult) and _holds_media(part.parts))
+        for part in parts
+    )
+
+
+def read_count(spoken: str, data: bytes) -> tuple[int | None, Fault | None]:
+    """The count that a provider gave, or what is wrong with its answer."""
+    try:
+        document: Json = decode(data)
+        return read_token_count(spoken, document), None
+    except Fault as fault:
+        return None, fault

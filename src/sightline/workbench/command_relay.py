@@ -1,0 +1,192 @@
+"""Requests of commands that run beside this server with the same data folder: sent here, told there.
+
+A command hands over what it composed. The server sends it as one of its own requests, so that its mode, rules, masks
+and limits hold, and answers with every fact as it becomes true and every byte as it comes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.exchange.hold_changes import changes_while_held
+from sightline.exchange.relay import Relay
+from sightline.exchange.relay_messages import (
+    EndFrame,
+    FactFrame,
+    Frame,
+    HeadFrame,
+    PieceFrame,
+    RelayCall,
+    read_relay_call,
+    read_wait_call,
+    write_call,
+    write_changes,
+    write_fault,
+    write_frame,
+    write_noted,
+)
+from sightline.model.exchange import Released
+from sightline.store.entries import FactEntry
+from sightline.tokens.ledger import Ledger
+from sightline.transport.clock import Clock
+from sightline.web import replies
+from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
+from sightline.web.request_body import MOST_WITH_BODY, read_bytes
+
+MOST_OTHERS = 64
+"""So many relays to providers of commands' own configurations are kept for their next requests."""
+
+
+class MakeRelay(Protocol):
+    """Makes relays to the providers of commands."""
+
+    def __call__(self, name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
+        """A relay that knows this provider under this name and these variables; record, holds and limits are shared."""
+        ...
+
+
+_TYPE = (b"content-type", b"application/msgpack")
+
+
+class CommandRelays:
+    """The relays behind the calls: the server's own, the one that records nothing, and those to providers that only a
+    command's configuration has."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        aside: Relay,
+        *,
+        catalog: Catalog,
+        environment: Mapping[str, str],
+        make_relay: MakeRelay,
+        ledger: Ledger,
+        clock: Clock,
+    ) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        self._relay = relay
+        self._aside = aside
+        self._catalog = catalog
+        self._environment = environment
+        self._make_relay = make_relay
+        self._others: dict[tuple[str, bool, bytes], Relay] = {}
+
+    def relay_for(self, call: RelayCall) -> Relay:
+        """Who sends it.
+
+        A provider that this server has as well is used with this server's keys; the command's fill in where one is
+        not set. A table that differs is the command's alone: it gets the command's variables and none of the
+        server's, so that no key of this server goes to an address that its own configuration does not name.
+        """
+        name, provider = call.asked.provider, call.provider
+        usual = self._relay if call.is_recorded else self._aside
+        own = self._catalog.providers.get(name)
+        if provider is None or (own is not None and own.embedded and provider.embedded):
+            return usual
+        if provider == own:
+            missing = {each: value for each, value in call.variables.items() if not self._environment.get(each)}
+            return self._other(call, provider, missing, {**self._environment, **missing}) if missing else usual
+        if provider.embedded:
+            hint = "Set the same [local] and [providers.local] for both, or send from this process with --apart."
+            message = f"the running server has no embedded model named {name!r}"
+            raise Fault(Code.CONFIG, message, hint=hint, status=409)
+        return self._other(call, provider, call.variables, call.variables)
+
+    def _other(
+        self, call: RelayCall, provider: Provider, brought: Mapping[str, str], environment: Mapping[str, str]
+    ) -> Relay:
+        """A relay with these variables, of which the command `brought` some."""
+        name = call.asked.provider
+        key = name, call.is_recorded, msgspec.msgpack.encode((provider, sorted(brought.items())))
+        relay = self._others.get(key)
+        if relay is None:
+            if len(self._others) >= MOST_OTHERS:
+                del self._others[next(iter(self._others))]
+            relay = self._others[key] = self._make_relay(name, provider, environment, is_recorded=call.is_recorded)
+        return relay
+
+    async def close(self, grace: float) -> None:
+        """Let what is under way end within so many seconds."""
+        await asyncio.gather(*(relay.close(grace) for relay in self._others.values()))
+
+
+class CommandCalls:
+    """Answers the two calls of commands."""
+
+    def __init__(self, relays: CommandRelays) -> None:
+        self._relays = relays
+
+    async def wait(self, receive: Receive, send: Send) -> None:
+        """Say how long a request must wait."""
+        try:
+            asked = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
+        except Fault as fault:
+            await replies.failure(fault).to(send)
+            return
+        now = self._relays.clock.now()
+        wait = self._relays.ledger.wait(asked.provider, asked.model, asked.tokens, now, asked.facts)
+        await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
+
+    async def relay(self, receive: Receive, send: Send) -> None:
+        """Send a request, and tell what comes of it. Whoever hangs up has gone, as a client has."""
+        try:
+            call = read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
+            relay = self._relays.relay_for(call)
+        except Fault as fault:
+            await replies.failure(fault).to(send)
+            return
+        await send(response_start(200, [_TYPE, *replies.GUARDED]))
+        outbox: asyncio.Queue[Frame | None] = asyncio.Queue()
+        writing = asyncio.get_running_loop().create_task(_write(outbox, send))
+        try:
+            await self._relay_call(call, relay, outbox)
+            outbox.put_nowait(None)
+            await writing
+        finally:
+            writing.cancel()
+
+    async def _relay_call(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
+        asked = replace(call.asked, received=self._relays.clock.monotonic())
+
+        def on_noted(noted: FactEntry) -> None:
+            outbox.put_nowait(_fact(noted, relay, asked.body))
+
+        async with await relay.start(asked, on_noted) as relayed:
+            fault = relayed.fault
+            told = None if fault is None else write_fault(fault)
+            outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), told))
+            try:
+                async for piece in relayed:
+                    told = None
+                    if relayed.fault is not fault and relayed.fault is not None:
+                        fault, told = relayed.fault, write_fault(relayed.fault)
+                    outbox.put_nowait(PieceFrame(bytes(piece), told))
+                    await outbox.join()  # the provider is read no faster than the command reads
+            except Fault as broken:
+                outbox.put_nowait(EndFrame(write_fault(broken)))
+            else:
+                outbox.put_nowait(EndFrame())
+
+
+async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
+    """Frames in their order, until there are no more."""
+    while (frame := await outbox.get()) is not None:
+        await send(response_body(write_frame(frame), more=True))
+        outbox.task_done()
+    await send(response_body(b"", more=False))
+
+
+def _fact(noted: FactEntry, relay: Relay, asked: bytes) -> FactFrame:
+    """A fact; where a person releases another body than the command's, with that body."""
+    hold = relay.holds.find(noted.exchange) if isinstance(noted.fact, Released) else None
+    if hold is None or hold.draft.data == asked:
+        return FactFrame(write_noted(noted))
+    changes = tuple(change for each in changes_while_held(relay.holds, noted) for change in each)
+    return FactFrame(write_noted(noted), hold.draft.data, hold.phase, write_changes(changes))
