@@ -1,7 +1,6 @@
-from sightline.catalog.catalog import Catalog
-from sightline.catalog.detection import Detection
+from sightline.catalog.catalog import Catalog, Detection
 from sightline.catalog.facts import Family, Model
-from sightline.catalog.synonyms import KEYS, TABLES, WIRE_APIS
+from sightline.catalog.loading import KEYS, TABLES, WIRE_APIS
 from tests.catalog.documented import PAGE, missing_rows
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.catalog.detection import Detection
+from sightline.catalog.catalog import Detection
 from sightline.catalog.provider import Provider
 
 AZURE = Detection(names=("azure",), url_contains=("openai.azure.", "azure-api."), not_url_contains=("azurewebsites",))

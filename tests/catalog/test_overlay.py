@@ -1,4 +1,4 @@
-from sightline.catalog.overlay import Overlay
+from sightline.catalog.loading import Overlay
 from sightline.catalog.problem import ConfigLocation
 from sightline.catalog.toml import TomlText, read_toml
 

@@ -1,7 +1,7 @@
 import pytest
 
+from sightline.catalog.loading import own_names
 from sightline.catalog.problem import ConfigProblem
-from sightline.catalog.synonyms import own_names
 from sightline.catalog.toml import TomlDocument, TomlText, read_toml
 
 

@@ -10,7 +10,7 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.approval_store import KeptRule, KeptRules
 from sightline.agent.service.participants import Interrupted
-from sightline.cli.approval import TerminalPerson
+from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text
 
 EDIT = RunnableCall(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})

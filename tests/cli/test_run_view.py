@@ -9,7 +9,7 @@ from sightline.agent.core.output import text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
-from sightline.cli.run_view import RunView
+from sightline.cli.run_control import RunView
 from sightline.model.events import TextReceived, ThinkingReceived
 from sightline.model.parts import Text, ToolCall
 from sightline.model.request import Request
@@ -99,7 +99,7 @@ def test_quiet_leaves_notes_and_silent_leaves_the_answer_to_others(capsys: Captu
 
 
 def test_on_a_terminal_words_are_shown_as_they_come_and_once(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.cli.run_view.is_terminal", lambda _stream: True)
+    monkeypatch.setattr("sightline.cli.run_control.is_terminal", lambda _stream: True)
     monkeypatch.setattr("sightline.cli.answer.is_terminal", lambda stream: stream is not None)
     played(view())
     out, err = capsys.readouterr()
@@ -110,7 +110,7 @@ def test_on_a_terminal_words_are_shown_as_they_come_and_once(capsys: Captured, m
 def test_a_reply_from_the_record_is_shown_although_nobody_heard_it(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.cli.run_view.is_terminal", lambda _stream: True)
+    monkeypatch.setattr("sightline.cli.run_control.is_terminal", lambda _stream: True)
     shown = view(())
     shown.on_fact(Replied(reply(Text("Done."))))
     shown.show_ending(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.workbench.static import FOLDER
+from sightline.workbench.workbench import FOLDER
 
 VENDOR = FOLDER / "vendor"
 MANIFEST = tomllib.loads((VENDOR / "VENDOR.toml").read_text("utf-8"))

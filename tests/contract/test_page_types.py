@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.workbench.static import FOLDER
+from sightline.workbench.workbench import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".venv/page-types"

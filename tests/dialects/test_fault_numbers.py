@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.fault_numbers import numbers_of
+from sightline.dialects.faults import numbers_of
 from sightline.errors import UNSTATED, Numbers
 
 

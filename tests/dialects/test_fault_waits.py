@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.fault_retry import wait_of
+from sightline.dialects.faults import wait_of
 
 NOW = "Wed, 21 Oct 2026 07:28:00 GMT"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sightline.editing.kinds import kind_of, label_of
+from sightline.editing.sectioning import kind_of, label_of
 from sightline.model.message import Message, Role
 from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 

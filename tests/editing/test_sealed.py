@@ -1,6 +1,6 @@
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Insert, Move, Set, SetText
-from sightline.editing.signatures import find_broken_signatures
+from sightline.editing.validity import find_broken_signatures
 from tests.editing.conversations import claude, drafted, ids
 
 THOUGHT = "/messages/1/content/0"

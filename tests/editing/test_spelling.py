@@ -2,7 +2,7 @@
 
 import pytest
 
-from sightline.editing.spelling import text_part, with_role
+from sightline.editing.changes import text_part, with_role
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.model.message import Message

@@ -7,9 +7,9 @@ import pytest
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
-from sightline.exchange import traffic_learning as learning_module
+from sightline.exchange import responder as learning_module
 from sightline.exchange.memory import Memory
-from sightline.exchange.traffic_learning import LARGEST_BODY, MOST_WAITING, TrafficLearning
+from sightline.exchange.responder import LARGEST_BODY, MOST_WAITING, TrafficLearning
 from sightline.model.usage import Usage
 
 CHOICE = ModelChoice("acme", Provider(dialect="openai-chat"), "m", Facts(context_window=1000), Family())

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.gateway.gateway import Gateway
-from sightline.gateway.request_reading import MOST_BYTES
+from sightline.gateway.gateway import MOST_BYTES, Gateway
 from sightline.web.asgi import AsgiScope, Heard, ResponseBody, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 

@@ -9,9 +9,9 @@ import zstandard
 
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.gateway import request_reading as requests
+from sightline.gateway import gateway as requests
+from sightline.gateway.gateway import MOST_BYTES, ClientGoneError, read_request
 from sightline.gateway.paths import parse_path
-from sightline.gateway.request_reading import MOST_BYTES, ClientGoneError, read_request
 from sightline.web.asgi import AsgiScope, Heard
 
 

@@ -1,4 +1,4 @@
-from sightline.store.postgres_digests import LEFT_BEHIND
+from sightline.store.postgres_sink import LEFT_BEHIND
 from tests.postgres_server import execute, fetch
 from tests.store.postgres_tables import sink, tables
 from tests.store.traffic import NOON, chat_body, received, whole

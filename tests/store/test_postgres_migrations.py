@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from sightline.errors import Code, Fault
+from sightline.store.postgres import PostgresMigration, index_texts, load_migrations, migrate
 from sightline.store.postgres_connection import REFUSAL, address_of, connect
-from sightline.store.postgres_migrations import PostgresMigration, index_texts, load_migrations, migrate
 from tests.postgres_server import database, execute, fetch, guest
 from tests.store.postgres_tables import connected
 

@@ -10,7 +10,7 @@ from sightline.filters.predicate import matches
 from sightline.model.exchange import ExchangeFailed
 from sightline.store.columns import ExchangeSubject
 from sightline.store.entries import Entry
-from sightline.store.postgres_migrations import index_texts
+from sightline.store.postgres import index_texts
 from sightline.store.postgres_reading import entries_of, newest, oldest
 from sightline.store.summary import Summary
 from tests.postgres_server import execute, fetch

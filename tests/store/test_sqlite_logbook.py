@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
+from sightline.store.sqlite import SqliteLogbook
 from sightline.store.sqlite_database import FILE_NAME
-from sightline.store.sqlite_logbook import SqliteLogbook
 from tests.store.conformance import Opening
 from tests.store.logbook_conformance import LogbookConformance
 from tests.store.test_sqlite import opened

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from sightline.store.delta import Codec
+from sightline.store.sqlite import prune, record_size
 from sightline.store.sqlite_bodies import body_of
 from sightline.store.sqlite_database import FILE_NAME, open_database
-from sightline.store.sqlite_retention import prune, record_size
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import NOON, chat_body, prices, received, sha256, whole
 

@@ -2,7 +2,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Choice
 from sightline.model.request import Request
-from sightline.telemetry.content import input_messages, output_message, system_parts
+from sightline.telemetry.spans import input_messages, output_message, system_parts
 
 REQUEST = Request(
     messages=(

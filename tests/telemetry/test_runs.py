@@ -12,8 +12,7 @@ from sightline.model.parts import Image, Inline
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
-from sightline.telemetry.exporter import Exporter
-from sightline.telemetry.runs import place_of, run_span, tool_span
+from sightline.telemetry.exporter import Exporter, place_of, run_span, tool_span
 from tests.loop_stage import calls, count, says
 from tests.running_stage import RunStage, play, plays
 from tests.telemetry.test_spans import values

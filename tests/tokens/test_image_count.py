@@ -2,7 +2,7 @@ import pytest
 
 from sightline.catalog.facts import ImageCost
 from sightline.tokens.estimate import Estimate
-from sightline.tokens.image_count import count_image
+from sightline.tokens.message_count import count_image
 
 GPT_4O = ImageCost(kind="tiles", base=85, tile=170)
 GPT_4O_MINI = ImageCost(kind="tiles", base=2833, tile=5667)

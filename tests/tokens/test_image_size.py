@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.tokens.image_size import image_size
+from sightline.tokens.message_count import image_size
 from tests.picture_files import gif, jpeg, png, webp
 
 SIDES = st.integers(1, 16_000)

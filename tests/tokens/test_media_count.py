@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.model.parts import FileId, Inline, Link, PlainText
-from sightline.tokens.media_count import count_media
+from sightline.tokens.message_count import count_media
 from sightline.tokens.text_count import TextCounter
 
 TEXTS = TextCounter(Facts(tokenizer="o200k_base"))

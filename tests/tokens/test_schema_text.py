@@ -1,6 +1,6 @@
 from sightline.model.json import Json
 from sightline.model.tools import FunctionTool
-from sightline.tokens.schema_text import LONGEST, declaration, declarations
+from sightline.tokens.estimator import LONGEST, declaration, declarations
 
 WEATHER = FunctionTool(
     name="get_weather",

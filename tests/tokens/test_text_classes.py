@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.tokens.estimate import NOTHING
-from sightline.tokens.text_classes import ENGLISH, WEIGHTS, count_by_classes, features
+from sightline.tokens.text_count import ENGLISH, WEIGHTS, count_by_classes, features
 from sightline.tokens.tokenizer import count_tokens
 from tests.contract.sample_texts import FIT, WRITTEN
 

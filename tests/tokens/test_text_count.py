@@ -5,8 +5,7 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.tokens import text_count
 from sightline.tokens.estimate import NOTHING
-from sightline.tokens.text_classes import count_by_classes
-from sightline.tokens.text_count import TextCounter
+from sightline.tokens.text_count import TextCounter, count_by_classes
 
 EXACT = Facts(tokenizer="o200k_base")
 TEXT = "The quick brown fox jumps over the lazy dog."

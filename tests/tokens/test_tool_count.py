@@ -3,9 +3,9 @@ from sightline.model.json import Json
 from sightline.model.options import JsonFormat, PlainFormat, SchemaFormat
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
 from sightline.tokens.estimate import NOTHING, Estimate
+from sightline.tokens.estimator import ToolCounter
 from sightline.tokens.message_count import MessageCounter
 from sightline.tokens.text_count import TextCounter
-from sightline.tokens.tool_count import ToolCounter
 
 GPT = Facts(tokenizer="o200k_base", tools_tokens=9, chat_tools_tokens=90)
 CLAUDE = Facts(nearest_tokenizer="o200k_base", token_ratio=1.1, tools_tokens=500, schema_tokens=160)

@@ -5,7 +5,7 @@ from sightline.exchange.hub import Announced, Hub
 from sightline.model.exchange import ExchangeCancelled, Received
 from sightline.store.entries import FactEntry
 from sightline.web.asgi import ResponseBody, ResponseStart
-from sightline.workbench.events import event, stream
+from sightline.workbench.workbench import event, stream
 
 
 class Listener:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.workbench.static import FOLDER, POLICY, Static
+from sightline.workbench.workbench import FOLDER, POLICY, Static
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The whole configuration from its texts: Sightline's own tables, the user's file, and the environment over both."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
@@ -10,14 +10,168 @@ from msgspec import inspect
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
-from sightline.catalog.overlay import Overlay
 from sightline.catalog.pricing import providers_at_other_sites, without_prices
-from sightline.catalog.problem import ConfigProblem, Mistake, fault_of, format_path, nearest, problem_at, quote_word
+from sightline.catalog.problem import (
+    ConfigLocation,
+    ConfigProblem,
+    Mistake,
+    Path,
+    fault_of,
+    format_path,
+    nearest,
+    problem_at,
+    quote_word,
+)
 from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
 from sightline.catalog.reading import describe_value, fields_of, read, type_of
-from sightline.catalog.synonyms import own_names
-from sightline.catalog.toml import TomlText, parse_toml
-from sightline.model.json import JsonObject
+from sightline.catalog.toml import TomlDocument, TomlText, parse_toml
+from sightline.model.json import Json, JsonObject
+
+TABLES: Mapping[str, str] = {"model_providers": "providers"}
+
+KEYS: Mapping[str, Mapping[str, str]] = {
+    "providers": {
+        "name": "title",
+        "env_key": "key_env",
+        "env_key_instructions": "key_help",
+        "wire_api": "dialect",
+        "query_params": "query",
+        "http_headers": "headers",
+        "env_http_headers": "env_headers",
+    },
+    "families": {"family": "title"},
+}
+
+WIRE_APIS: Mapping[str, str] = {"responses": "openai-responses", "chat": "openai-chat"}
+
+
+def own_names(document: TomlDocument) -> tuple[TomlDocument, list[ConfigProblem]]:
+    """The document with every synonym replaced by our own name. A synonym beside its own name is a mistake."""
+    renaming = _Renaming(document)
+    return replace(document, tree=renaming.tree(), moved=renaming.moved), renaming.problems
+
+
+class _Renaming:
+    def __init__(self, document: TomlDocument) -> None:
+        self.moved: dict[Path, Path] = {}
+        self.problems: list[ConfigProblem] = []
+        self._document = document
+
+    def tree(self) -> JsonObject:
+        tree = dict(self._document.tree)
+        for synonym, own in TABLES.items():
+            moved = tree.pop(synonym, None)
+            if isinstance(moved, dict):
+                tree[own] = self._merge_synonym(synonym, moved, own, tree.get(own, {}))
+        for table, keys in KEYS.items():
+            entries = tree.get(table)
+            if isinstance(entries, dict):
+                tree[table] = {name: self._rename_keys((table, name), entry, keys) for name, entry in entries.items()}
+        return tree
+
+    def _merge_synonym(self, synonym: str, moved: JsonObject, own: str, present: Json) -> Json:
+        if not isinstance(present, dict):
+            return present
+        self.moved.update({(own, name): (synonym, name) for name in moved if name not in present})
+        if not present:
+            self.moved[own,] = (synonym,)
+        for name in moved.keys() & present.keys():
+            self._both(
+                (synonym, name), f"{format_path((synonym, name))} and {format_path((own, name))} are the same table"
+            )
+        return {**present, **{name: table for name, table in moved.items() if name not in present}}
+
+    def _rename_keys(self, path: Path, entry: Json, keys: Mapping[str, str]) -> Json:
+        if not isinstance(entry, dict):
+            return entry
+        renamed: JsonObject = {}
+        origin = self.moved.get(path, path)
+        for name, value in entry.items():
+            own = keys.get(name, name)
+            if own != name and own in entry:
+                self._both((*origin, name), f"{format_path(path)} has both {quote_word(name)} and {quote_word(own)}")
+                continue
+            if own != name:
+                self.moved[*path, own] = (*origin, name)
+            renamed[own] = self._dialect((*origin, name), value) if name == "wire_api" and own != name else value
+        return renamed
+
+    def _dialect(self, path: Path, value: Json) -> Json:
+        if not isinstance(value, str):
+            return value
+        if value.lower() not in WIRE_APIS:
+            message = (
+                f"{format_path(path)} must be one of {', '.join(map(quote_word, WIRE_APIS))}, not {quote_word(value)}"
+            )
+            self.problems.append(problem_at(self._document.place(path), path, message, nearest(value, WIRE_APIS)))
+            return "openai-chat"
+        return WIRE_APIS[value.lower()]
+
+    def _both(self, path: Path, message: str) -> None:
+        hint = "They mean the same; keep one of them."
+        self.problems.append(problem_at(self._document.place(path), path, message, hint))
+
+
+class ValueOrigin(Protocol):
+    """Who set a value: a document, or a variable of the environment."""
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it is one of Sightline's own tables."""
+        ...
+
+    def place(self, path: Path) -> ConfigLocation:
+        """Where exactly the value at this path stands."""
+        ...
+
+
+class Overlay:
+    """The trees so far. Tables are merged, anything else is replaced by what is laid over it."""
+
+    def __init__(self) -> None:
+        self.tree: JsonObject = {}
+        self._origins: dict[Path, ValueOrigin] = {}
+
+    def lay(self, tree: JsonObject, origin: ValueOrigin) -> None:
+        """Put a tree over what is there."""
+        self._lay(self.tree, tree, origin, (), lambda _: False)
+
+    def lay_below_the_users(self, table: JsonObject, *path: str) -> None:
+        """Put a table over what is built in at `path`, and below what the user has set there."""
+        for step in reversed(path):
+            table = {step: table}
+        self._lay(self.tree, table, self.origin(path), (), self.is_users)
+
+    def is_users(self, path: Path) -> bool:
+        """Whether the user has set this very value."""
+        return path in self._origins and not self._origins[path].builtin
+
+    def origin(self, path: Path) -> ValueOrigin:
+        """Who set the value at this path, or the nearest table around it."""
+        while path not in self._origins:
+            path = path[:-1]
+        return self._origins[path]
+
+    def place(self, path: Path) -> ConfigLocation:
+        """Where the value at this path was set."""
+        return self.origin(path).place(path)
+
+    def _lay(
+        self, under: JsonObject, over: JsonObject, origin: ValueOrigin, path: Path, is_kept: Callable[[Path], bool]
+    ) -> None:
+        if not self.is_users(path):
+            self._origins[path] = origin
+        for name, value in over.items():
+            here = (*path, name)
+            below = under.get(name)
+            if isinstance(value, dict) and (below is None or isinstance(below, dict)):
+                # A copy, so that what is laid over it later does not reach into the document it came from.
+                under[name] = table = dict(below or {})
+                self._lay(table, value, origin, here, is_kept)
+            elif not is_kept(here):
+                under[name] = value
+                self._origins[here] = origin
+
 
 T = TypeVar("T")
 

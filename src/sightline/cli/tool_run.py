@@ -2,12 +2,16 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NoReturn
 
-from sightline.agent.core.approval import Policy
+import msgspec
+
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
 from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approval_store import KeptRule, KeptRules
 from sightline.agent.service.participants import Approver, Interrupted
@@ -19,13 +23,222 @@ from sightline.app.tool_choice import ToolsWanted, open_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.approval import TerminalPerson
-from sightline.cli.keyboard import Keyboard, keyboard
+from sightline.cli.call_lines import clip
+from sightline.cli.keyboard import Keyboard, Typing, keyboard
 from sightline.cli.run_control import Driving
 from sightline.cli.terminal import say
 from sightline.cli.tool_options import limits_in, tools_in
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import prepare
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Text
+from sightline.wire.jsontext import decode, encode
+
+_MOST_SHOWN = 2000
+_KEYS = "y yes · a all of this tool in this run · A always · e edit · n no · h answer by hand · q stop · ? help"
+_HELP = """  y  run this call
+  a  run this call and, in this run, every other of this tool
+  A  the same for every run from now on, for arguments that fit patterns; kept in approvals.json of the data folder
+  e  edit the arguments, then run: they are checked again, and the model sees what ran
+  n  do not run it, and tell the model why
+  h  do not run it, and write what the model gets in its place
+  v  show all of the arguments
+  q  stop here; `sightline resume` asks again"""
+
+
+class TerminalPerson:
+    """Asks whoever sits there. `leave` is called when that person wants to stop; `places` tells where tools come from.
+
+    With `says_yes` calls are not asked about, and only what nobody could know beforehand is.
+    """
+
+    def __init__(
+        self,
+        typing: Typing,
+        *,
+        leave: Callable[[], None],
+        kept: KeptRules,
+        places: Mapping[str, str],
+        says_yes: bool = False,
+        interrupted: Interrupted | None = None,
+    ) -> None:
+        self._typing = typing
+        self._leave = leave
+        self._kept = kept
+        self._places = places
+        self._says_yes = says_yes
+        self._interrupted = interrupted
+        self._drafts: dict[str, str] = {}
+
+    # --- questions ---
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """Ask about each call in turn; leave that is given for one counts for those behind it."""
+        decisions: dict[str, Decision] = {}
+        rules: list[ApprovalRule] = []
+        for call in step.calls:
+            if self._says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
+                decisions[call.key] = Allowed()
+                continue
+            decision = decisions[call.key] = await self._decide(call, step.objections.get(call.key, ""))
+            if isinstance(decision, Allowed) and decision.rule is not None:
+                rules.append(decision.rule)
+        return decisions
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """Ask whether a limit is raised."""
+        say(f"{step.reached.words}.")
+        return await self._is_yes(f"Raise it to {step.reached.raised:g} and go on?")
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """Ask whether what was interrupted runs again."""
+        told: dict[str, Interrupted] = {}
+        for call in calls:
+            if self._interrupted is not None:
+                told[call.key] = self._interrupted
+                continue
+            say(f"{call.name} was running when the run was left, and nobody knows how far it got:")
+            say(_indent(_arguments_text(call.arguments)))
+            told[call.key] = "again" if await self._is_yes("Run it again? (else the model is told)") else "skip"
+        return told
+
+    # --- one call ---
+
+    async def _decide(self, call: RunnableCall, objection: str) -> Decision:
+        if objection:
+            say(f"These arguments cannot be used: {objection}")
+        say(f"Run {call.name}?")
+        say(_indent(clip(_arguments_text(call.arguments), _MOST_SHOWN)))
+        decision: Decision | None = None
+        while decision is None:
+            decision = await self._decision_for_key(call, await self._key(f"[{_KEYS}] "))
+        return decision
+
+    async def _decision_for_key(self, call: RunnableCall, key: str) -> Decision | None:
+        """The decision that a key means; None where the person is to be asked again."""
+        match key:
+            case "y":
+                return Allowed()
+            case "a":
+                return Allowed(rule=ApprovalRule(call.name, "allow"))
+            case "A":
+                return await self._always(call)
+            case "e":
+                return await self._edit(call)
+            case "n":
+                return Denied(await self._line("Why not? (told to the model, may be empty) "))
+            case "h":
+                return AnsweredByHand((Text(await self._line("What the model gets: ")),))
+            case "v":
+                say(_indent(_arguments_text(call.arguments)))
+            case "q":
+                await self._stop()
+            case _:
+                say(_HELP)
+        return None
+
+    async def _edit(self, call: RunnableCall) -> Decision | None:
+        is_text = isinstance(call.arguments, str)
+        before = _arguments_text(call.arguments)
+        draft = self._drafts.get(call.key, before)  # what could not be used is mended, not written anew
+        after = await self._typing.edit(draft, ".txt" if is_text else ".json")
+        if after is None:
+            after = await self._line("The arguments, in one line (empty: as they were): ") or before
+        if after.strip() == before.strip():
+            say("Nothing is changed.")
+            return None
+        self._drafts[call.key] = after
+        if is_text:
+            return Allowed(after)
+        try:
+            value = decode(after.encode())
+        except Fault as fault:
+            say(f"This is no JSON: {fault.message}")
+            return None
+        if not isinstance(value, dict):
+            say("The arguments must be a JSON object.")
+            return None
+        return Allowed(value)
+
+    async def _always(self, call: RunnableCall) -> Decision | None:
+        """Leave for every run, as narrow as the person wants it; nothing is kept before it has been read back."""
+        place = self._places.get(call.name)
+        if place is None:
+            say("Nobody knows where this tool comes from, so that no rule about it can be kept.")
+            return None
+        say(f"For each argument: Enter is exactly this value, - is any, or write a pattern ({_WILDCARDS}).")
+        patterns: dict[str, str] = {}
+        for pointer, value in _leaves(call.arguments):
+            pattern = await self._pattern(pointer, value)
+            if pattern is not None:
+                patterns[pointer] = pattern
+        kept = KeptRule(call.name, place, patterns)
+        others = "" if isinstance(call.arguments, str) else "; any other arguments that a call may have"
+        if not await self._is_yes(f"Always run {kept.words}{others}, of {place}?"):
+            return None
+        try:
+            self._kept.keep(kept)
+        except Fault as fault:
+            say(f"It cannot be kept: {fault.message}")
+            return None
+        return Allowed(rule=kept.rule)
+
+    async def _pattern(self, pointer: str, value: str) -> str | None:
+        while True:
+            typed = await self._line(f"  {pointer or 'text'} [{clip(value)}]: ")
+            if typed == "-":
+                return None
+            if typed or "*" not in value:
+                return typed or value
+            say("  This value cannot be meant exactly, since a * in it would be a wildcard: write a pattern, or -.")
+
+    # --- typing ---
+
+    async def _is_yes(self, question: str) -> bool:
+        return (await self._line(f"{question} [y/N] ")).lower() in ("y", "yes")
+
+    async def _key(self, prompt: str) -> str:
+        pressed = await self._typing.key(prompt)
+        if pressed is None:
+            await self._stop()
+        return pressed
+
+    async def _line(self, prompt: str) -> str:
+        typed = await self._typing.line(prompt)
+        if typed is None:
+            await self._stop()
+        return typed
+
+    async def _stop(self) -> NoReturn:
+        """The run is left; whoever waits for this answer stops waiting."""
+        self._leave()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError  # nobody settles that future
+
+
+_WILDCARDS = "* stops at a slash, ** does not"
+
+
+def _arguments_text(arguments: JsonObject | str) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return msgspec.json.format(encode(arguments), indent=2).decode()
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+def _leaves(arguments: JsonObject | str) -> list[tuple[str, str]]:
+    """The arguments by their JSON pointers, as patterns see them."""
+    if isinstance(arguments, str):
+        return [("", arguments)]
+    return [(f"/{name.replace('~', '~0').replace('/', '~1')}", _text(value)) for name, value in arguments.items()]
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
 
 SESSION = "ask"
 

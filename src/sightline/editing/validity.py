@@ -3,9 +3,9 @@
 What the client's own request already had is never in the way: what it sent may always be sent as it came.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -13,15 +13,126 @@ import msgspec
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
+from sightline.dialects.validity import is_object
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import Fix, fixes_for
 from sightline.editing.limits import argument_problems, limit_problems, refusal_problems, schema_problems
-from sightline.editing.shape import is_same_shape
-from sightline.editing.signatures import find_broken_signatures
+from sightline.editing.operations import Edit, Set
+from sightline.model.comparison import of_part
 from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Image, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate
-from sightline.wire.pointer import join
+from sightline.wire.pointer import join, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A sealed part and the section that it stands in."""
+
+    part: Part
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSignature:
+    """What is wrong with a sealed part, and the edits that put it back, if there are some."""
+
+    problem: Problem
+    repair: tuple[Edit, ...] = ()
+
+
+def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
+    """Sealed parts that are not as the client sent them."""
+    if not draft.is_dirty:
+        return
+    sent, here = _signatures_seals(draft.first), _signatures_seals(draft)
+    vanished = {seal.section for signature, seals in sent.items() if signature not in here for seal in seals}
+    for signature, seals in here.items():
+        homes = sent.get(signature, [])
+        sections = {home.section for home in homes}
+        is_home = any(seal.section in sections for seal in seals)
+        for seal in seals:
+            if not homes:
+                is_forged = seal.section in vanished
+                words = "this seal was changed" if is_forged else "this seal is not one that the client sent"
+                yield BrokenSignature(Problem(seal.part.at, words, "error" if is_forged else "warning"))
+            elif not any(of_part(seal.part) == of_part(home.part) for home in homes):
+                repair = tuple(_repair(draft, seal.part.at, homes[0].part.at))
+                yield BrokenSignature(Problem(seal.part.at, "what this seal covers was changed"), repair)
+            elif seal.section not in sections:
+                words = (
+                    "this sealed part is a copy of one that stands elsewhere" if is_home else "this sealed part moved"
+                )
+                yield BrokenSignature(Problem(seal.part.at, words, "warning" if is_home else "error"))
+
+
+def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
+    """The edits that give a value what it was, and touch of it only what differs."""
+    value, sent = resolve(draft.document, at), resolve(draft.first.document, home)
+    if isinstance(value, dict) and isinstance(sent, dict) and value.keys() == sent.keys():
+        yield from (Set(pointer=join(at, key), value=sent[key]) for key in sent if sent[key] != value[key])
+    else:
+        yield Set(pointer=at, value=sent)
+
+
+def _signatures_seals(draft: Draft) -> dict[str, list[Seal]]:
+    found: dict[str, list[Seal]] = defaultdict(list)
+    if draft.request is not None:
+        for message in draft.request.messages:
+            for part in message.parts:
+                if isinstance(part, Text | Image | Thinking | ToolCall) and part.signature:
+                    found[part.signature].append(Seal(part, draft.section_at(part.at)))
+    return found
+
+
+_SAID = "x"
+
+
+def is_same_shape(one: Request, other: Request) -> bool:
+    """Whether the two differ in words at most."""
+    if len(one.messages) != len(other.messages):
+        return False
+    pairs = [(mine, theirs) for mine, theirs in zip(one.messages, other.messages, strict=True) if mine is not theirs]
+    if any(shape_of(mine) != shape_of(theirs) for mine, theirs in pairs):
+        return False
+    return msgspec.structs.replace(one, messages=()) == msgspec.structs.replace(other, messages=())
+
+
+def shape_of(message: Message) -> Message:
+    """The message with its words left out; what is sealed stays, since every letter of it counts."""
+    return msgspec.structs.replace(message, parts=_shapes(message.parts))
+
+
+def _shapes(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(map(_shape, parts))
+
+
+def _shape(part: Part) -> Part:
+    match part:
+        case Text(signature=None) | Thinking(signature=None) | Refusal():
+            return msgspec.structs.replace(part, text=_words(part.text))
+        case ToolCall(signature=None):
+            return msgspec.structs.replace(part, arguments=_arguments(part))
+        case ToolResult():
+            return msgspec.structs.replace(part, parts=_shapes(part.parts))
+        case _:
+            return part
+
+
+def _words(text: str) -> str:
+    """Nothing, only blanks, or something, which may end in blanks."""
+    if not text.strip():
+        return text[:1]
+    return _SAID + text[len(text.rstrip()) :][:1]
+
+
+def _arguments(call: ToolCall) -> str:
+    if call.kind == "custom" or is_object(call.arguments):
+        return "{}"
+    return _words(call.arguments)
+
 
 _MOST_FIXED = 30
 """Trying fixes costs time, and nobody clicks more of them than this before looking again."""

@@ -1,7 +1,7 @@
 import msgspec
 
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.service.tool_changes import Offered
+from sightline.agent.service.driver import Offered
 from tests.loop_stage import COUNT, EDIT, OFF, SHELL, TOOLBOX
 
 FRESH = Definition(name="fresh")

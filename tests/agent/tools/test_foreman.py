@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.output import text_outcome
-from sightline.agent.tools import worker_client as module
+from sightline.agent.tools import python_file as module
 from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Ran, RunFunction
-from sightline.agent.tools.worker_client import WorkerClient
+from sightline.agent.tools.python_file import WorkerClient
 from tests.agent.tools.processes import environment
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools import process_tree as kin
-from sightline.agent.tools.process_tree import ProcessTree
+from sightline.agent.tools import child as kin
+from sightline.agent.tools.child import ProcessTree
 from tests.agent.tools.processes import environment
 
 NOBODY = 2**22 + 1

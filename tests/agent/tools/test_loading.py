@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.loading import load
+from sightline.agent.tools.grader_worker import load
 from sightline.agent.tools.messages import FileBroken
 
 

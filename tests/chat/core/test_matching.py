@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.chat.core.matching import Matching, latest, of_model, of_topic
+from sightline.chat.core.matching import Matching, PairSubject, latest, of_model, of_topic
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.subject import PairSubject
 from sightline.chat.core.topics import Topic, Topics
 from sightline.filters.expression import Expression, set_terms
 from sightline.filters.parsing import parse

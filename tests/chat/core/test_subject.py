@@ -1,7 +1,7 @@
 import pytest
 
+from sightline.chat.core.matching import FIELDS, PairSubject
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.subject import FIELDS, PairSubject
 from sightline.filters.predicate import Value
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall

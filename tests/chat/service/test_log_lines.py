@@ -2,7 +2,7 @@ import pytest
 
 from sightline.chat.core.facts import PairAnswered, PairEdited, PairsStarred
 from sightline.chat.core.pair import text_answer
-from sightline.chat.service.log_lines import fact_in, fact_line, preferences_in, preferences_line
+from sightline.chat.service.chat import fact_in, fact_line, preferences_in, preferences_line
 from sightline.chat.service.preferences import Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.redaction import Redaction

@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.chat.core.facts import PairsHandled
-from sightline.chat.service.rows import Rows
+from sightline.chat.service.views import Rows
 from tests.chat.core.stage import answered, history_of, ids, view_of
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sightline.cli.evals.interrupts import Interrupts
+from sightline.cli.evals.running import Interrupts
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -63,7 +63,7 @@ def test_who_cancels_without_a_signal_cancels() -> None:
 
 CLEARING = """
 import asyncio, os, signal
-from sightline.cli.evals.interrupts import Interrupts
+from sightline.cli.evals.running import Interrupts
 
 async def work():
     try:

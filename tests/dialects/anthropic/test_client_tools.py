@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.client_tools import read_client_tool
+from sightline.dialects.anthropic.tools import read_client_tool
 from sightline.model.parts import CacheBreakpoint
 
 

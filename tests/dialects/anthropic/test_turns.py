@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.anthropic.request_read import read_request
-from sightline.dialects.anthropic.request_write import write_request
+from sightline.dialects.anthropic.request_write import with_turns, write_request
 from sightline.dialects.anthropic.rules import problems, vendor_problems
-from sightline.dialects.anthropic.turns import with_turns
 from sightline.dialects.dialect import Target
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Text, ToolCall, ToolResult

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.gemini.computer import read_computer
+from sightline.dialects.gemini.tools import read_computer
 from sightline.model.json import JsonObject
 
 

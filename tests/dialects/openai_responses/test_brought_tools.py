@@ -1,5 +1,5 @@
-from sightline.dialects.openai_responses.additional_tools import Brought
 from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.request_write import Brought
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, ToolCall, ToolResult
 from sightline.model.report import Report

@@ -1,4 +1,4 @@
-from sightline.evals.api.line_diff import diff_lines
+from sightline.evals.api.suites import diff_lines
 
 
 def test_the_lines_around_a_change_are_told_and_no_others() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.request_edits import SentBack, changes_of
+from sightline.evals.api.calls import SentBack, changes_of
 from sightline.model.exchange import AttemptStarted, Edited
 from sightline.model.json import Json
 from sightline.model.message import Message

@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from sightline.evals.api.whole_media import WholeMedia
+from sightline.evals.api.calls import WholeMedia
 from sightline.evals.core.stored_media import SCHEME
 from sightline.model.parts import Document, Image, Inline, Link
 from sightline.web.bodies import Query

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.evals.service.command_line import LONGEST_VALUE, NAMES, CommandLine, check, fill_command, places_of
+from sightline.evals.service.command_target import LONGEST_VALUE, NAMES, CommandLine, check, fill_command, places_of
 
 NASTY = 'it\'s "$(touch pwned)" `id` $HOME ${X} \\ ; rm -rf * | & > out\nsecond line {PROMPT_FILE} é'
 VALUES = {**dict.fromkeys(NAMES, ""), "PROMPT": NASTY, "EVAL_ID": "case; id", "ATTEMPT": "2"}

@@ -1,8 +1,8 @@
 import asyncio
 
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.mock_target import MockTarget
 from sightline.evals.service.target import CaseQuestion
+from sightline.evals.service.working import MockTarget
 
 
 def test_fixed_words_cost_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.steps import Judged
-from sightline.evals.service.model_proxy import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
+from sightline.evals.service.grading import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
 from sightline.model.usage import Usage
 
 KEY = "a token of this command"

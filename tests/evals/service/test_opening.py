@@ -7,11 +7,9 @@ from sightline.errors import Fault
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
-from sightline.evals.service.mock_target import MockTarget
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.replay_target import ReplayTarget
 from sightline.evals.service.spending import Spending
-from sightline.evals.service.targets import Targets
+from sightline.evals.service.working import MockTarget, ReplayTarget, Targets
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream
 

@@ -9,7 +9,7 @@ from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import past_evals as module
 from sightline.evals.service.past_evals import PastEvals
-from sightline.store.sqlite_logbook import SqliteLogbook
+from sightline.store.sqlite import SqliteLogbook
 from tests.eval_stage import EvalStage, play
 from tests.upstream import Upstream
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.exchange.recording.page_parts import message_html, parts_html, tool_html, words
+from sightline.exchange.recording.page import message_html, parts_html, tool_html, words
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.transport.embedded import inspection
-from sightline.transport.embedded.inspection import Inspection, inspect
+from sightline.transport.embedded import diagnosis as inspection
+from sightline.transport.embedded.diagnosis import Inspection, inspect
 from sightline.transport.embedded.weights import SHA256
 from tests.local_model import needs_model
 
@@ -31,6 +31,6 @@ def test_a_python_with_nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_the_program_says_what_it_saw(tmp_path: Path) -> None:
     weights = tmp_path / "mine.gguf"
     weights.write_bytes(b"GGUF")
-    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.inspection", str(weights)]
+    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.diagnosis", str(weights)]
     said = subprocess.run(program, check=True, capture_output=True).stdout
     assert msgspec.json.decode(said, type=Inspection).weights == "mine.gguf"

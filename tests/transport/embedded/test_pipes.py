@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sightline.errors import Code
-from sightline.transport.embedded import pipes
+from sightline.transport.embedded import process as pipes
 from sightline.transport.embedded.messages import ChildStarted
-from sightline.transport.embedded.pipes import COMPLAINTS_KEPT, ChildPipes
+from sightline.transport.embedded.process import COMPLAINTS_KEPT, ChildPipes
 
 
 @asynccontextmanager

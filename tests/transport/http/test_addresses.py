@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from sightline.transport.http import addresses
-from sightline.transport.http.addresses import connect_socket
+from sightline.transport.http import dialling as addresses
+from sightline.transport.http.dialling import connect_socket
 from tests.transport.http.asking import told, turns
 
 Found = tuple[int, int, int, str, tuple[str, int]]

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
+from sightline.transport.http.client import request_head
 from sightline.transport.http.proxies import Proxies, Proxy
-from sightline.transport.http.request_head import request_head
 from sightline.transport.http.target import target
 from sightline.wire.call import HttpRequest
 

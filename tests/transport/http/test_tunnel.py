@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from sightline.transport.http.tunnel import Tunnel
+from sightline.transport.http.dialling import Tunnel
 from tests.transport.http.asking import told
 
 

@@ -1,20 +1,182 @@
 """The conversation of a run as it grows, such that every request made of it is one that the provider takes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 
 import msgspec
 
-from sightline.agent.core.acceptance import NAMES_RESULTS, Ear
 from sightline.agent.core.amendment import Amendment, AmendmentKind
-from sightline.agent.core.orphans import pair_calls
 from sightline.agent.core.output import NOTHING, ToolOutcome
+from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.rules import brings_state
 from sightline.dialects.registry import dialect
+from sightline.dialects.translate import write_request
+from sightline.errors import Fault
 from sightline.model.message import Message
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.options import Options
+from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
+from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
+from sightline.wire.jsontext import decode
+
+NO_RESULT = "There is no result: the call was not completed."
+
+
+def pair_calls(
+    messages: tuple[Message, ...], *, named: bool, stateful: bool = False
+) -> tuple[tuple[Message, ...], tuple[Amendment, ...]]:
+    """The messages with every call answered and no answer to nothing. `named`: results say their function's name.
+
+    A result counts wherever it comes after its call; the answer that is missing is put behind the turn that asked.
+    `stateful`: the provider knows more of the conversation, so a result may answer a call that is not here.
+    """
+    matched, orphans = _match_calls(messages)
+    if stateful:
+        orphans = set()
+    amendments: list[Amendment] = []
+    out: list[Message] = []
+    owed: list[ToolCall] = []
+    for message in messages:
+        if owed and not _belongs(message):
+            _pay(out, owed, named=named)
+            owed = []
+        kept = tuple(part for part in message.parts if id(part) not in orphans)
+        dropped = [part for part in message.parts if isinstance(part, ToolResult) and id(part) in orphans]
+        amendments += [
+            Amendment("orphan_result", f"result {part.id!r}", "it answers no call", part.at) for part in dropped
+        ]
+        if not dropped:
+            out.append(message)
+        elif any(not isinstance(part, CacheBreakpoint) for part in kept):
+            out.append(msgspec.structs.replace(message, parts=kept))
+        unanswered = [part for part in message.parts if isinstance(part, ToolCall) and id(part) not in matched]
+        amendments += [
+            Amendment("missing_result", f"result of {call.name!r} ({call.id!r})", "every call needs one", call.at)
+            for call in unanswered
+        ]
+        owed += unanswered
+    if owed:
+        _pay(out, owed, named=named)
+    return tuple(out), tuple(amendments)
+
+
+def _match_calls(messages: tuple[Message, ...]) -> tuple[set[int], set[int]]:
+    """The calls that are answered, and the results that answer nothing, by identity: ids may come twice."""
+    waiting: list[ToolCall] = []
+    matched: set[int] = set()
+    orphans: set[int] = set()
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                waiting.append(part)
+            elif isinstance(part, ToolResult):
+                call = next((call for call in waiting if _answers(part, call)), None)
+                if call is None:
+                    orphans.add(id(part))
+                else:
+                    matched.add(id(call))
+                    waiting = [each for each in waiting if each is not call]
+    return matched, orphans
+
+
+def _answers(result: ToolResult, call: ToolCall) -> bool:
+    return result.id == call.id if result.id and call.id else result.name == call.name
+
+
+def _belongs(message: Message) -> bool:
+    """Whether the turn that made the calls, or their results, still goes on."""
+    return message.role == "tool" or _is_all(message, ToolCall if message.role == "assistant" else ToolResult)
+
+
+def _is_all(message: Message, kind: type[ToolCall | ToolResult]) -> bool:
+    return bool(message.parts) and all(isinstance(part, kind) for part in message.parts)
+
+
+def _pay(out: list[Message], owed: list[ToolCall], *, named: bool) -> None:
+    parts: tuple[Part, ...] = tuple(
+        ToolResult(
+            call.id, (Text(NO_RESULT),), call.name if named or not call.id else None, is_error=True, kind=call.kind
+        )
+        for call in owed
+    )
+    if out[-1].role == "tool":
+        out[-1] = msgspec.structs.replace(out[-1], parts=(*out[-1].parts, *parts))
+    else:
+        out.append(Message("tool", parts))
+
+
+_MODEL = "m"
+_QUESTION = Message("user", (Text("."),))
+NAMES_RESULTS = frozenset({"gemini"})
+"""Dialects whose results say which function they are of; others know it by the id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    """A request of the dialect `source` (empty: composed here) on its way to a provider of the dialect `spoken`."""
+
+    source: str
+    spoken: str
+
+    def takes(self, *messages: Message) -> bool:
+        """Whether these messages can follow a question."""
+        return not self._errors((_QUESTION, *messages))
+
+    def takes_part(self, part: Part) -> bool:
+        """Whether an assistant's turn may hold this part."""
+        return self.takes(Message("assistant", (part, Text("."))), _QUESTION)
+
+    def takes_in_result(self, part: Part) -> bool:
+        """Whether a tool's result may hold this part."""
+        call = ToolCall("call_1", "f", "{}")
+        result = ToolResult("call_1", (Text("."), part), self.name_for(call))
+        return self.takes(Message("assistant", (call,)), Message("tool", (result,)))
+
+    def takes_ids(self, *rounds: tuple[str, ...]) -> bool:
+        """Whether calls may have these ids, round by round, and every result still meets its own call."""
+        # Without an id only the name tells which call is meant.
+        has_all = self.spoken in NAMES_RESULTS or all(all(ids) for ids in rounds)
+        return has_all and _takes_ids(self, rounds)
+
+    def name_for(self, call: ToolCall) -> str | None:
+        """The name that the result of a call is given."""
+        return call.name if self.spoken in NAMES_RESULTS or not call.id else None
+
+    def _errors(self, messages: tuple[Message, ...]) -> bool:
+        read = self.round_trip(messages)
+        return read is None or any(each.severity == "error" for each in dialect(self.spoken).problems(read))
+
+    def round_trip(self, messages: tuple[Message, ...]) -> Request | None:
+        """What the provider would read; None where it could not."""
+        request = Request(_MODEL, messages, options=Options(max_tokens=1024), dialect=self.source)
+        try:
+            body = write_request(request, self.spoken, Target(), Report(), with_url=True)
+            read = dialect(self.spoken).read_request(decode(body))
+        except Fault:
+            return None
+        # Where the URL names the model, the body does not.
+        return read if read.model else Request(_MODEL, read.messages, options=read.options, dialect=read.dialect)
+
+
+@lru_cache(maxsize=1024)
+def _takes_ids(ear: Ear, rounds: tuple[tuple[str, ...], ...]) -> bool:
+    messages: list[Message] = []
+    names: list[str] = []
+    for ids in rounds:
+        calls = [ToolCall(each, f"f{len(names) + index}", "{}") for index, each in enumerate(ids)]
+        names += [call.name for call in calls]
+        messages.append(Message("assistant", tuple(calls)))
+        results = (ToolResult(call.id, (Text("."),), ear.name_for(call)) for call in calls)
+        messages.append(Message("tool", tuple(results)))
+    if not ear.takes(*messages):
+        return False
+    read = ear.round_trip((_QUESTION, *messages))
+    told = [part.name for m in (read.messages if read else ()) for part in m.parts if isinstance(part, ToolResult)]
+    return ear.spoken not in NAMES_RESULTS or told == names
+
 
 _LONGEST_STEM = 24
 _FORCING = ("required", "named")

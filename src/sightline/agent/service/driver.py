@@ -1,7 +1,7 @@
 """One run under way: each step that the loop asks for is carried out, and its answer noted before the loop gets it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, assert_never
@@ -30,6 +30,7 @@ from sightline.agent.core.steps import (
     Use,
     Used,
 )
+from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.approvals import Approving
 from sightline.agent.service.hook_points import Moments, refusal_fault
 from sightline.agent.service.markers import behind_marker, is_forgotten
@@ -40,7 +41,6 @@ from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
 from sightline.agent.service.stop_signal import Brake
 from sightline.agent.service.tool_calls import Using
-from sightline.agent.service.tool_changes import Offered
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
@@ -55,6 +55,44 @@ from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.store import Store
 from sightline.tokens.ledger import Wait
+
+
+class Offered:
+    """`toolbox` is what the run has; `there` is what there was when this process began to drive it."""
+
+    def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
+        told = [each for each in toolbox.definitions if each.is_enabled]
+        self._told = {each.name for each in told}
+        self._known = {each.name: each for each in (*there, *told)}
+        self._looked: Sequence[Definition] = ()
+
+    def changes(self, now: Sequence[Definition]) -> str:
+        """What is not as it was when this was last asked; nothing where all is."""
+        if now == self._looked:
+            return ""
+        self._looked = now
+        found = {each.name: each for each in now}
+        gone = [name for name in self._known if name in self._told and name not in found]
+        other = [name for name, each in found.items() if name in self._known and _is_other(self._known[name], each)]
+        fresh = [name for name in found if name not in self._known]
+        self._known = {name: each for name, each in self._known.items() if name not in gone} | found
+        words = [
+            *_words("gone", gone),
+            *_words("changed", other),
+            *_words("there again", (name for name in fresh if name in self._told)),
+            *_words("new, for the next run", (name for name in fresh if name not in self._told)),
+        ]
+        return f"the tools are not as they were: {'; '.join(words)}" if words else ""
+
+
+def _is_other(before: Definition, now: Definition) -> bool:
+    return (before.description, before.schema) != (now.description, now.schema)
+
+
+def _words(what: str, names: Iterable[str]) -> list[str]:
+    listed = ", ".join(names)
+    return [f"{listed} {what}"] if listed else []
+
 
 T = TypeVar("T")
 

@@ -1,25 +1,26 @@
 """Runs of the tool loop for everybody who wants one: begun, taken up again, stopped, and looked at."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken
+from sightline.agent.core.facts import RunBegan, RunTaken, ToolFinished
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.pending import Pending
 from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.rounds import FinishedRun, Round
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.run_state import RunState, stand
 from sightline.agent.core.run_state import begin_run as at_first
-from sightline.agent.core.run_state import stand
-from sightline.agent.core.steps import AskModel
+from sightline.agent.core.steps import AskModel, Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.driver import Company, RunDriver, RunnerContext
 from sightline.agent.service.participants import Approver, Watcher
 from sightline.agent.service.past_runs import PastRuns, beginning
-from sightline.agent.service.progress import so_far
 from sightline.agent.service.questions import Questions
 from sightline.agent.service.round_sender import Opening, RunGate
-from sightline.agent.service.run_log import RunLog
+from sightline.agent.service.run_log import RunLog, TimedFact
 from sightline.agent.service.run_log import Telling as FactTelling
 from sightline.agent.service.run_view import Looked, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, State
@@ -41,6 +42,37 @@ from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.store.logbook import Logbook
 from sightline.store.store import Store
+
+
+def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
+    """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
+    if standing.ended is not None:
+        return standing.ended.rounds
+    rounds = standing.run.rounds
+    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
+    if len(replies) <= len(rounds):
+        return rounds
+    outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
+    calls = tuple(_record(each, outcomes) for each in standing.run.pending)
+    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
+
+
+def _record(pending: Pending, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
+    ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
+    has_run = pending.key in outcomes
+    return CallRecord(
+        key=pending.key,
+        id=pending.call.id,
+        name=pending.call.name,
+        arguments=pending.call.arguments,
+        fate="ran" if has_run else pending.fate or "cancelled",
+        outcome=outcome,
+        ran=ready.arguments if ready is not None and pending.fate is None else None,
+        sent_id=pending.sent_id if pending.sent_id != pending.call.id else None,
+        is_edited=pending.is_edited,
+        repairs=() if ready is None else ready.repairs,
+    )
+
 
 EVENT = "run"
 """How the news of runs are called."""

@@ -2,17 +2,188 @@
 
 import asyncio
 import inspect
+import linecache
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from types import ModuleType
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import ToolOutcome, cap_outcome
-from sightline.agent.core.tool import Definition
-from sightline.agent.tools.loading import Function, execute_module
-from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Order, Ran, RunFunction
-from sightline.agent.tools.outcomes import failure_of
-from sightline.agent.tools.worker import MOST, Bench, main
+from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome
+from sightline.agent.core.signature import definition_of
+from sightline.agent.core.tool import Definition, definition_problems
+from sightline.agent.tools.calling import convert_arguments
+from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
+from sightline.agent.tools.outcomes import failure_of, last_line, outcome_of
+from sightline.errors import Fault
 from sightline.model.json import JsonObject
+from sightline.wire.jsontext import decode, encode
+
+Function: TypeAlias = Callable[..., object]
+_LISTS = ("TOOLS", "PARALLEL")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function and what the model is told of it."""
+
+    function: Function
+    definition: Definition
+
+
+def load(file: Path, source: str) -> dict[str, Tool] | FileBroken:
+    """The tools by name, or why there are none."""
+    module = execute_module(file, source)
+    return module if isinstance(module, FileBroken) else _tools(module)
+
+
+def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
+    """The module that a file makes, or why it makes none."""
+    sys.path.insert(0, str(file.parent))
+    linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
+    module = ModuleType(_module_name(file))
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, str(file), "exec"), vars(module))  # what a person names as a tool file is meant to run
+    except BaseException as error:  # noqa: BLE001 - whatever a file does when it is run, its owner is told
+        words = error.msg if isinstance(error, SyntaxError) else str(error)
+        return FileBroken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))
+    return module
+
+
+def _tools(module: ModuleType) -> dict[str, Tool] | FileBroken:
+    for name in _LISTS:
+        listed = getattr(module, name, [])
+        if not (isinstance(listed, list | tuple) and all(callable(each) for each in listed)):
+            return FileBroken(f"{name} is no list of functions", hint=f"Write {name} = [one, another], without quotes.")
+    parallel = getattr(module, "PARALLEL", [])
+    tools: dict[str, Tool] = {}
+    for function in _functions(module):
+        try:
+            definition = definition_of(function, is_parallel=function in parallel)
+        except Fault as fault:
+            return FileBroken(fault.message, _line(function), fault.hint)
+        if problems := definition_problems(definition):
+            return FileBroken("; ".join(problems), _line(function), "Correct its type hints.")
+        if definition.name in tools:
+            return FileBroken(f"two tools are named {definition.name!r}", _line(function), "Rename one of them.")
+        tools[definition.name] = Tool(function, definition)
+    if not tools:
+        hint = "Write a function with type hints and a docstring; names that begin with _ are left out."
+        return FileBroken("it has no public function", hint=hint)
+    return tools
+
+
+def _functions(module: ModuleType) -> Iterator[Function]:
+    """Those that the file lists, else those that it defines."""
+    if hasattr(module, "TOOLS"):
+        yield from module.TOOLS
+        return
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__:
+            yield value
+
+
+def _module_name(file: Path) -> str:
+    """The file's own name, unless a module has it already."""
+    name = file.stem
+    return name if name.isidentifier() and name not in {*sys.modules, *sys.stdlib_module_names} else "tool_file"
+
+
+def _line(function: Function) -> int:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_firstlineno if code else 0
+
+
+def _help(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return "Install it beside Sightline, in the same environment."
+    return "Run the file with Python by itself to see all of it."
+
+
+MOST = Cap(media=16_000_000)
+"""Little enough to be sent in one line. Of words it is what a run keeps, so that they are cut once and the cut tells of
+all that there was."""
+
+
+def main(bench_of: "Callable[[Path, asyncio.Runner], Bench] | None" = None) -> None:
+    """Load, answer, and call until the input ends, which ends the process. `bench_of` is what does that, where it is
+    another one than usual."""
+    orders, answers = _private_pipes()
+    queue: SimpleQueue[Order] = SimpleQueue()
+    Thread(target=_listen, args=(orders, queue), daemon=True).start()
+    own = os.getpid()
+    with asyncio.Runner() as runner:
+        bench = (bench_of or Bench)(Path(sys.argv[1]), runner)
+        while True:
+            answer = bench.answer(queue.get())
+            if os.getpid() != own:
+                os._exit(1)  # a function has forked and its copy came back here: it has nothing to say
+            answers.write(encode(msgspec.to_builtins(answer)) + b"\n")
+            answers.flush()
+
+
+class Bench:
+    """One file's functions, and the event loop in which those that are async run: they share it from call to call."""
+
+    def __init__(self, file: Path, runner: asyncio.Runner) -> None:
+        self._file = file
+        self._runner = runner
+        self._tools: dict[str, Tool] = {}
+
+    def answer(self, order: Order) -> Answer:
+        """Do what is asked."""
+        if isinstance(order, RunFunction):
+            return Ran(cap_outcome(self._call(self._tools[order.name], order.arguments), MOST))
+        loaded = load(self._file, order.source)
+        if isinstance(loaded, FileBroken):
+            return loaded
+        self._tools = loaded
+        return FileLoaded(tuple(tool.definition for tool in loaded.values()))
+
+    def _call(self, tool: Tool, arguments: JsonObject | str) -> ToolOutcome:
+        try:
+            value = tool.function(**convert_arguments(tool.function, arguments))
+            if inspect.isawaitable(value):
+                value = self._runner.run(_worker_await_value(value))
+            return outcome_of(value)
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises, the model is told
+            return failure_of(error, str(self._file), self._file.name)
+        finally:
+            sys.stdout.flush()
+
+
+async def _worker_await_value(value: Awaitable[object]) -> object:
+    return await value
+
+
+def _listen(orders: BinaryIO, queue: "SimpleQueue[Order]") -> None:
+    for line in orders:
+        queue.put(msgspec.convert(decode(line), Load | RunFunction))
+    os.killpg(0, signal.SIGKILL)
+
+
+def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The pipes from and to the parent, which no function finds where it would look for them."""
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return orders, answers
+
+
+if __name__ == "__main__":
+    main()
+
 
 ARGUMENT = "payload"
 VALUE = "value"

@@ -1,5 +1,6 @@
 """The chat's calls by path and method, each with who answers it."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -8,24 +9,258 @@ from urllib.parse import unquote
 
 import msgspec
 
+from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api import bodies as body
+from sightline.chat.api.bodies import (
+    CompactionUndoWanted,
+    CompactionWanted,
+    CompareWanted,
+    DraftWanted,
+    PreferencesWanted,
+    ReaskWanted,
+    ResumeWanted,
+    SendWanted,
+    TopicChangeWanted,
+    TopicWanted,
+)
 from sightline.chat.api.command_calls import Commanding
-from sightline.chat.api.compactions import CompactionCalls
 from sightline.chat.api.files import Files
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.pair_showing import ModelPrices, PairShowing
+from sightline.chat.api.pair_showing import ModelPrices, PairShowing, band
 from sightline.chat.api.pairs import PairCalls
-from sightline.chat.api.preferences import PreferenceCalls
-from sightline.chat.api.refusals import refusing
-from sightline.chat.api.sends import SendCalls
-from sightline.chat.api.topics import TopicCalls
+from sightline.chat.api.refusals import not_there, refusing
+from sightline.chat.api.shapes import (
+    AskedShown,
+    ComparisonShown,
+    DraftShown,
+    PreferencesShown,
+    SavedFilterShown,
+    SettingsShown,
+    TopicShown,
+    Versioned,
+)
+from sightline.chat.api.uploads import parts_from_uploads
 from sightline.chat.api.views import ViewCalls
+from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.topics import ROOT
+from sightline.chat.core.topics import ROOT, Topic
+from sightline.chat.service.chat import Chat
+from sightline.chat.service.preferences import Preferences
 from sightline.chat.service.service import ChatService
+from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
+from sightline.filters.fields import FilterScope
+from sightline.filters.parsing import parse
+from sightline.model.json import JsonObject
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
+
+
+class TopicCalls:
+    """Shows the topics and changes them. `toolsets` are the names of those that are configured; no page can name
+    others."""
+
+    def __init__(self, service: ChatService, toolsets: Sequence[str]) -> None:
+        self._service = service
+        self._toolsets = toolsets
+
+    async def list_topics(self) -> list[TopicShown]:
+        """All of them, each behind the one above it."""
+        history = await self._service.chat.load()
+        direct = Counter(pair.topic for pair in history)
+        topics = sorted(history.topics, key=lambda topic: [name.lower() for name in history.topics.path(topic.id)])
+        return [_topic_shown(history, topic, direct) for topic in topics]
+
+    async def add(self, wanted: TopicWanted) -> TopicShown:
+        """One more."""
+        chat = self._service.chat
+        history = await chat.load()
+        self._check(history, wanted.parent, wanted.toolsets)
+        topic = Topic(id=chat.make_id(), **_fields(wanted))  # type: ignore[arg-type]
+        await chat.happen(TopicAdded(topic))
+        return _topic_shown(history, topic, Counter())
+
+    async def change(self, name: str, wanted: TopicChangeWanted) -> TopicShown:
+        """Another name, place, prompt, model, tools or parameters."""
+        history = await self._history_with(name)
+        topic = msgspec.structs.replace(history.topics.get(name), **_fields(wanted))
+        self._check(history, topic.parent, topic.toolsets)
+        await self._service.chat.happen(TopicChanged(topic))
+        return _topic_shown(history, topic, Counter(pair.topic for pair in history))
+
+    async def remove(self, name: str) -> Versioned:
+        """One less."""
+        await self._history_with(name)
+        await self._service.chat.happen(TopicRemoved(name))
+        return Versioned(self._service.chat.version)
+
+    async def _history_with(self, name: str) -> ChatHistory:
+        history = await self._service.chat.load()
+        if name not in history.topics:
+            raise not_there("topic", name)
+        return history
+
+    def _check(self, history: ChatHistory, parent: str, toolsets: tuple[str, ...] | None) -> None:
+        if parent not in history.topics:
+            raise not_there("topic", parent)
+        for name in toolsets or ():
+            if name not in self._toolsets:
+                hint = nearest(name, self._toolsets) or f"Configure it first, as [tools.{name}]."
+                raise Fault(Code.USAGE, f"there is no toolset {quote_word(name)}", hint=hint, status=422)
+
+
+def _fields(wanted: TopicWanted | TopicChangeWanted) -> dict[str, object]:
+    told = msgspec.structs.asdict(wanted)
+    return {name: value for name, value in told.items() if value is not msgspec.UNSET}
+
+
+def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> TopicShown:
+    below = history.topics.below(topic.id)
+    return TopicShown(
+        id=topic.id,
+        name=topic.name,
+        parent=topic.parent,
+        system_prompt=topic.system_prompt,
+        instructions=topic.instructions,
+        model=topic.model,
+        style_directives=topic.style_directives,
+        parameters=topic.parameters,
+        toolsets=topic.toolsets,
+        path=history.topics.path(topic.id),
+        direct=direct[topic.id],
+        total=direct[topic.id] + sum(direct[each] for each in below),
+    )
+
+
+class SendCalls:
+    """Hands them to the service. Each is answered as soon as the pair is in the history; the rest comes as events."""
+
+    def __init__(self, service: ChatService) -> None:
+        self._service = service
+
+    async def send(self, wanted: SendWanted) -> AskedShown:
+        """Ask something."""
+        parts = parts_from_uploads(wanted.attachments)
+        if wanted.replaces:
+            await self._check(wanted.replaces)
+        pair = await self._service.sends.send(
+            wanted.view,
+            wanted.text,
+            parts,
+            replaces=wanted.replaces,
+            hold=wanted.hold,
+            step=wanted.step,
+            expect_sha256=wanted.expect_sha256,
+            quota=wanted.quota,
+        )
+        return AskedShown(pair)
+
+    async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
+        """Ask it again, where it stands."""
+        await self._check(pair)
+        asked = await self._service.sends.reask(
+            pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
+        )
+        return AskedShown(asked)
+
+    async def cancel(self) -> Versioned:
+        """Break off what is under way; what has come stays."""
+        await self._service.chat.load()
+        await self._service.sends.cancel()
+        return Versioned(self._service.chat.version)
+
+    async def resume(self, wanted: ResumeWanted) -> Versioned:
+        """Go on with what waits for its quota."""
+        await self._service.chat.load()
+        self._service.sends.resume(anyway=wanted.anyway)
+        return Versioned(self._service.chat.version)
+
+    async def _check(self, pair: str) -> None:
+        history = await self._service.chat.load()
+        if pair not in history:
+            raise not_there("pair", pair)
+
+
+class PreferenceCalls:
+    """`configured` are the settings of the configuration; what a person leaves as it is there follows it later."""
+
+    def __init__(self, chat: Chat, configured: ChatSettings) -> None:
+        self._chat = chat
+        self._configured = configured
+
+    async def get(self) -> PreferencesShown:
+        """What is in force."""
+        await self._chat.load()
+        saved = (SavedFilterShown(each.name, each.filter) for each in self._chat.preferences.saved_filters)
+        return PreferencesShown(SettingsShown(**msgspec.structs.asdict(self._chat.settings)), tuple(saved))
+
+    async def update(self, wanted: PreferencesWanted) -> PreferencesShown:
+        """Set it."""
+        await self._chat.load()
+        before = self._chat.preferences
+        saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
+        for each in saved:
+            _check(each.name, each.filter)
+        settings = before.settings if wanted.settings is None else self._own(wanted.settings)
+        await self._chat.prefer(Preferences(settings, saved))
+        return await self.get()
+
+    def _own(self, settings: JsonObject) -> JsonObject:
+        """Those that are not as configured."""
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
+        usual = {names[name]: value for name, value in msgspec.structs.asdict(self._configured).items()}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
+        return {name: value for name, value in settings.items() if name not in plain or plain[name] != value}
+
+
+def _check(name: str, text: str) -> None:
+    if not name.strip() or any(letter.isspace() or letter in "&|+!()'\":<>=@" for letter in name):
+        hint = "A name is one word of letters, digits, - and _, because it is written as @name."
+        raise Fault(Code.INVALID_REQUEST, f"no filter can be called {name[:40]!r}", hint=hint, status=422)
+    try:
+        parse(text, scope=FilterScope.CHAT)
+    except Fault as fault:
+        message = f"the filter @{name} cannot be read: {fault.message}"
+        raise Fault(fault.code, message, hint=fault.hint, status=422) from None
+
+
+class CompactionCalls:
+    """Hands them to the service. Whoever hangs up while a draft is made breaks it off."""
+
+    def __init__(self, service: ChatService) -> None:
+        self._service = service
+
+    async def draft(self, wanted: DraftWanted) -> DraftShown:
+        """A summary by the model."""
+        await self._check(wanted.ids)
+        draft = await self._service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
+        told = draft.comparison
+        return DraftShown(text=draft.text, before=band(told.before), after=band(told.after), exchange=draft.exchange)
+
+    async def compare(self, wanted: CompareWanted) -> ComparisonShown:
+        """Before and after, for this text."""
+        await self._check(wanted.ids)
+        told = await self._service.compacting.compare(wanted.view, wanted.ids, wanted.text)
+        return ComparisonShown(band(told.before), band(told.after))
+
+    async def accept(self, wanted: CompactionWanted) -> AskedShown:
+        """The summary stands for them."""
+        await self._check(wanted.ids)
+        return AskedShown(await self._service.compacting.accept(wanted.ids, wanted.text))
+
+    async def undo(self, wanted: CompactionUndoWanted) -> Versioned:
+        """They are back, and the summary is gone."""
+        await self._check((wanted.id,))
+        await self._service.compacting.undo(wanted.id)
+        return Versioned(self._service.chat.version)
+
+    async def _check(self, ids: tuple[str, ...]) -> None:
+        history = await self._service.chat.load()
+        for pair in ids:
+            if pair not in history:
+                raise not_there("pair", pair)
+
 
 W = TypeVar("W", bound=msgspec.Struct)
 

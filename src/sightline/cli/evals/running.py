@@ -3,34 +3,142 @@
 import argparse
 import asyncio
 import hashlib
+import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.eval_targets import SuiteTargets, configuration_for, drawing, root_of
 from sightline.app.evals import open_evaluation
-from sightline.cli.evals.dry_run import dry_run
 from sightline.cli.evals.exporting import Exports
-from sightline.cli.evals.interrupts import Interrupts
 from sightline.cli.evals.progress import ProgressLine
 from sightline.cli.evals.report import as_json, is_passed, report, resume_command
 from sightline.cli.evals.runs import resolve_run
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
+from sightline.cli.evals.table import table
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
-from sightline.cli.terminal import say, write
+from sightline.cli.terminal import harmless, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions, budget_of
+from sightline.evals.core.options import RunOptions, budget_of, trials_of
 from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.selection import select_cases
-from sightline.evals.core.suite import Suite
-from sightline.evals.service.evaluation import Evaluation, RunSnapshot
+from sightline.evals.core.selection import select_cases, targets_of
+from sightline.evals.core.suite import Case, Suite
+from sightline.evals.service.evaluation import CasePreview, Evaluation, RunSnapshot
 from sightline.evals.service.past_evals import State
 from sightline.evals.service.progress import Telling
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
+
+_HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
+_RIGHT = frozenset({2, 3, 4})
+
+
+def dry_run(
+    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
+) -> bool:
+    """Print it, and return whether every case can be sent. One that cannot be says why, in place of its hash."""
+    rows = asyncio.run(_rows(each, suite, answering, options, arguments))
+    are_sendable = not any(row["error"] for row in rows)
+    if arguments.json:
+        write(b"".join(encode(row) + b"\n" for row in rows))
+        return are_sendable
+    cells = [[_cell(row, name) for name in _HEAD] for row in rows]
+    lines = table([_HEAD, *cells], right=_RIGHT)
+    lines += ["", f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."]
+    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    return are_sendable
+
+
+def _cell(row: JsonObject, name: str) -> str:
+    value = row["error"] if name == "REQUEST" and row["error"] else row[name.lower()]
+    return "" if value is None else harmless(str(value))
+
+
+async def _rows(
+    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
+) -> list[JsonObject]:
+    specs = {spec.name: spec for spec in answering.targets}
+    rows: list[JsonObject] = []
+    async with open_evaluation(
+        answering.loaded, arguments.data, each.root, store=arguments.store, apart=True
+    ) as evaluation:
+        for case in select_cases(suite, options):
+            for name in targets_of(case, tuple(specs), options):
+                preview: CasePreview | Fault
+                try:
+                    preview = evaluation.preview(suite, case.id, specs[name], options)
+                except Fault as fault:
+                    preview = fault
+                rows.append(_row(case, name, trials_of(case, suite, options), preview, evaluation))
+    return rows
+
+
+def _row(case: Case, target: str, trials: int, preview: CasePreview | Fault, evaluation: Evaluation) -> JsonObject:
+    prepared = None if isinstance(preview, Fault) else preview.prepared
+    return {
+        "case": case.id,
+        "target": target,
+        "trials": trials,
+        "turns": len(case.turns) or 1,
+        "tokens": None if prepared is None else evaluation.engine.estimate(prepared).tokens,
+        "request": "" if prepared is None else prepared.sha256[:16],
+        "error": preview.message if isinstance(preview, Fault) else None,
+    }
+
+
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_KILLED = 128
+"""What shells add to the number of a signal that ended a program."""
+
+
+class Interrupts:
+    """Cuts off the work of a command when it is asked to end, and lets it end what it has started. Whether it was
+    is `is_cut`. Who asks twice is told what is waited for, and the third time the program is gone at once."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._asked: list[signal.Signals] = []
+        # What is ignored stays so: `nohup` lets a program outlive its terminal.
+        self._ending = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+
+    async def through(self, work: Coroutine[object, object, int]) -> int:
+        """Do it; the exit code is its own, or tells of the signal that cut it off."""
+        task = asyncio.get_running_loop().create_task(work)
+        with self._handle_signals(task):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if not self._asked:
+                    raise
+                self.is_cut = True
+                return _KILLED + self._asked[0]
+
+    @contextmanager
+    def _handle_signals(self, task: "asyncio.Task[int]") -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # not every system has them; Ctrl-C is an exception there
+            for each in self._ending:
+                loop.add_signal_handler(each, self._end, each, task)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                for each in self._ending:
+                    loop.remove_signal_handler(each)
+
+    def _end(self, by: signal.Signals, task: "asyncio.Task[int]") -> None:
+        self._asked.append(by)
+        if len(self._asked) == 1:
+            task.cancel()
+            return
+        # To cancel once more would break off the very steps that end what was started.
+        say("ending what was started; once more leaves it behind")
+        for each in self._ending:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,21 +1,204 @@
 """A canonical request as a generateContent body."""
 
-from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy, with_somebody
+from typing import assert_never
+
+from sightline.dialects import signatures as seals
+from sightline.dialects.conversation import (
+    SYSTEM_ROLES,
+    as_turns,
+    leading_count,
+    plain_text,
+    with_policy,
+    with_somebody,
+)
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_list
 from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.options import write_all
-from sightline.dialects.gemini.request_parts import ContentWriter
+from sightline.dialects.gemini.parts_read import read_part
+from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.request_read import MODEL, TOOLS
 from sightline.dialects.gemini.signatures import sign_calls
+from sightline.dialects.gemini.thinking import is_followed_by_pieces
 from sightline.dialects.gemini.tools import write_choice, write_tools
+from sightline.dialects.losses import describe
 from sightline.dialects.option_table import set_path
 from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Opaque
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
+
+
+class ContentWriter:
+    """Writes the messages of one conversation in order; `same` says that they were read from this dialect.
+
+    It remembers the calls so far: an id may be used again, and a result answers the last call before it with its id.
+    """
+
+    def __init__(self, report: Report, *, same: bool) -> None:
+        self._report = report
+        self._same = same
+        self._calls: dict[str, ToolCall] = {}
+
+    def content(self, message: Message, parts: list[Json]) -> JsonObject:
+        """The content of a message that comes to these parts."""
+        if self._same:
+            role = "model" if message.role == "assistant" else "user"
+            return restore_extras({"role": role, "parts": parts}, message.extras)
+        if message.role in SYSTEM_ROLES:
+            why = "gemini has none after the beginning: demoted to user"
+            self._report.lose(message.at, f"role of a {message.role} message", why, "content")
+        return {"role": "model" if message.role == "assistant" else "user", "parts": parts}
+
+    def parts(self, message: Message, place: str) -> list[Json]:
+        """The parts of a message. A seal that was waiting for the part after it is put on that part."""
+        out: list[Json] = []
+        seal: str | None = None
+        for index, part in enumerate(message.parts):
+            if self._same and is_followed_by_pieces(message.parts, index):
+                continue
+            if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
+                seal = part.signature
+                continue
+            wire = self._part(part, f"{place}/{len(out)}")
+            if wire is None:
+                continue
+            if seal is not None:
+                wire = {**wire, "thoughtSignature": seal}
+                seal = None
+            out.append(restore_extras(wire, part.extras) if self._same and part.extras else wire)
+        if seal is not None:
+            out.append({"text": "", "thoughtSignature": seal})
+        if not out and not self._same:
+            # What it held is reported part by part; this is for the message itself, its role and its place.
+            self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
+        return out
+
+    def _part(self, part: Part, place: str) -> JsonObject | None:
+        match part:
+            case Text():
+                return self._text(part)
+            case Thinking():
+                return self._thinking(part)
+            case ToolCall():
+                self._calls[part.id] = part
+                return self._add_signature(call_part(part, self._report), part)
+            case ToolResult():
+                return self._result(part, place)
+            case Image() | Document() | Audio():
+                media = media_part(part, place, self._report, same=self._same)
+                return self._add_signature(media, part) if media is not None and isinstance(part, Image) else media
+            case Refusal():
+                self._report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
+                return {"text": part.text} if part.text else None
+            case CacheBreakpoint():
+                self._report.lose(part.at, "cache breakpoint", "gemini has no cache breakpoints", "option")
+                return None
+            case Opaque():
+                return self._opaque(part, place)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _text(self, part: Text) -> JsonObject | None:
+        for citation in part.citations:
+            self._report.lose(citation.at or part.at, "citation", "gemini takes none in a request", "option")
+        if not self._same and not part.text and (part.signature is None or part.signed_by != NAME):
+            self._report.lose(part.at, "an empty text", "gemini refuses empty text", "identity")
+            return None
+        return self._add_signature({"text": part.text}, part)
+
+    def _thinking(self, part: Thinking) -> JsonObject | None:
+        is_own = part.signature is not None and part.signed_by == NAME
+        if part.id is not None and part.signature is None:
+            self._report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
+        if part.text or is_own or self._same:
+            return self._add_signature({"text": part.text, "thought": True}, part)
+        self._report.lose(part.at, "reasoning without text", "only its own provider can read it", "identity")
+        return None
+
+    def _add_signature(self, wire: JsonObject, part: Text | Thinking | ToolCall | Image) -> JsonObject:
+        if part.signed_by == NAME:
+            if part.signature is not None:
+                wire["thoughtSignature"] = part.signature
+        elif part.signature is not None or part.signed_by is not None:
+            self._report.lose(part.at, "signature", "it was made by another provider", "identity")
+        return wire
+
+    def _opaque(self, part: Opaque, place: str) -> JsonObject | None:
+        if part.mirrored:
+            # A piece of a thought goes back as such, and only to us; elsewhere its words stand in the whole.
+            return self._part(read_part(part.value, part.at), place) if self._same else None
+        if part.dialect == NAME and isinstance(part.value, dict):
+            return part.value
+        self._report.lose(part.at, describe(part), "gemini has no such part", "content")
+        return None
+
+    def _result(self, result: ToolResult, place: str) -> JsonObject:
+        holder: JsonObject = {"id": result.id} if result.id else {}
+        name = result.name if self._same else self._name(result, place)
+        if name is not None:
+            holder["name"] = name
+        if result.item is not None:
+            self._report.lose(result.at, "id of the output item", "gemini has no items", "identity")
+        holder["response"] = self._response(result)
+        media = self._media_of(result, f"{place}/functionResponse/parts")
+        if media:
+            holder["parts"] = media
+        return {"functionResponse": holder}
+
+    def _name(self, result: ToolResult, place: str) -> str:
+        """The name of the function that was called, whatever the result says of it."""
+        call = self._calls.get(result.id) if result.id else None
+        if call is not None:
+            if result.name not in (None, call.name):
+                self._report.lose(result.at, "name on a result", "it is not the name of its call", "identity")
+            return call.name
+        if result.name is not None:
+            return result.name
+        name = result.id or "unknown"
+        why = "gemini wants the function's name on a result"
+        self._report.add(f"{place}/functionResponse/name", name, why, "identity")
+        return name
+
+    def _response(self, result: ToolResult) -> JsonObject:
+        if result.structured is not None:
+            if result.is_error:
+                self._report.lose(result.at, "error flag", "the result has a form of its own", "option")
+            return result.structured
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        if len(texts) > 1:
+            self._report.lose(result.at, "where one text ends", "gemini takes one text for a result", "identity")
+        if result.parts and not texts and not result.is_error:
+            return {}
+        return {"error" if result.is_error else "output": plain_text(result.parts)}
+
+    def _media_of(self, result: ToolResult, place: str) -> list[Json]:
+        media: list[Json] = []
+        for part in result.parts:
+            if isinstance(part, Text):
+                for citation in part.citations:
+                    self._report.lose(citation.at or part.at, "citation", "gemini takes none in a result", "option")
+            elif isinstance(part, (Image, Document, Audio, Opaque, CacheBreakpoint)):
+                wire = self._part(part, f"{place}/{len(media)}")
+                if wire is not None:
+                    media.append(restore_extras(wire, part.extras) if self._same and part.extras else wire)
+            else:
+                self._report.lose(part.at, "part of a result", "gemini takes text and media in a result", "content")
+        return media
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:

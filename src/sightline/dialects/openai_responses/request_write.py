@@ -8,7 +8,6 @@ import msgspec
 from sightline.dialects.conversation import with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge, rest
-from sightline.dialects.openai_responses.additional_tools import Brought
 from sightline.dialects.openai_responses.client_tools import (
     BY_KIND,
     complete_call,
@@ -22,14 +21,64 @@ from sightline.dialects.openai_responses.names import NAME, is_item_type
 from sightline.dialects.openai_responses.options import write_all
 from sightline.dialects.openai_responses.reasoning import reasoning_pieces
 from sightline.dialects.openai_responses.request_read import STATE
-from sightline.dialects.openai_responses.tools import Spaces, write_tool_choice, write_tools
+from sightline.dialects.openai_responses.tools import Spaces, read_tools, write_tool_choice, write_tools
 from sightline.dialects.signatures import NEXT
+from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.wire.jsontext import encode
+
+
+class Brought:
+    """The tools that the items of these messages bring."""
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self._tools: list[Tool] = []
+        for message in messages:
+            for part in message.parts:
+                item = part.value if isinstance(part, Opaque) and part.dialect == NAME else None
+                if isinstance(item, dict) and item.get("type") == "additional_tools":
+                    self._tools += read_tools(item.get("tools"), f"{part.at}/tools")
+        self.spaces: Spaces = {
+            flat_name(tool.name, tool.namespace): (tool.name, tool.namespace)
+            for tool in self._tools
+            if not isinstance(tool, OpaqueTool)
+        }
+
+    def others(self, tools: tuple[Tool, ...], report: Report) -> list[Tool]:
+        """The tools that nothing brings; one that is not what its item says is a loss."""
+        waiting = list(self._tools)
+        left: list[Tool] = []
+        for tool in reversed(tools):  # they were read behind the others
+            same = next((other for other in waiting if _identity_of(other) == _identity_of(tool)), None)
+            if same is None:
+                left.append(tool)
+                continue
+            waiting.remove(same)
+            if _content(same) != _content(tool):
+                why = "an additional_tools item brings it, and says something else"
+                report.lose(tool.at, "definition of a tool", why, "option")
+        return left[::-1]
+
+
+def _identity_of(tool: Tool) -> Json:
+    """What a tool is known by where there are no namespaces."""
+    return tool.value if isinstance(tool, OpaqueTool) else flat_name(tool.name, tool.namespace)
+
+
+def _content(tool: Tool) -> tuple[object, ...]:
+    match tool:
+        case FunctionTool():
+            return tool.description, tool.schema, tool.strict
+        case CustomTool():
+            return tool.description, tool.grammar
+        case _:
+            return ()
+
 
 _NO_CALL_ID = frozenset({"call_id"})
 

@@ -1,33 +1,196 @@
 """The calls below `/api/evals`, each with who answers it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import base64
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
+from sightline.catalog.problem import Path
 from sightline.chat.api.downloads import media
+from sightline.chat.core.pair import ChatAnswer
+from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault
 from sightline.evals.api.bodies import AdoptWanted, CaseSaveWanted, CaseUndoWanted, MakeWanted, RerunWanted, SaveWanted
 from sightline.evals.api.case_showing import CaseShowing, answer_shown, media_in, messages_shown
 from sightline.evals.api.comparison import compare_runs, trend_of
 from sightline.evals.api.figures import brief, whole
-from sightline.evals.api.request_edits import SentBack, changes_of, messages_before_edit
 from sightline.evals.api.reruns import Reruns
 from sightline.evals.api.shapes import CaseShown, CompareShown, EvalBrief, EvalShown, SavedShown, TrendPoint
 from sightline.evals.api.suites import Suites
-from sightline.evals.api.whole_media import WholeMedia
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.reading.file_search import files_of
 from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.stored_media import SCHEME
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request
+from sightline.model.comparison import of_message
+from sightline.model.exchange import Edited
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Inline, Link, Text
 from sightline.store.store import Store
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
+from sightline.wire.jsontext import encode
+
+_INPUTS = ("input", "input_messages")
+
+
+class SentBack:
+    """Looks into the record."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+
+    async def find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:
+        """The last of these exchanges that a person changed, as far as the record still has it."""
+        for each in reversed(exchanges):
+            try:
+                summary = await find_exchange(self._store, each, now=self._now())
+                found = await load_exchange(self._store, summary, needs_bodies=False)
+                if any(isinstance(noted.fact, Edited) for noted in found.facts):
+                    return await load_exchange(self._store, summary)
+            except Fault:
+                continue  # it was forgotten, and so was what was changed in it
+        return None
+
+
+def messages_before_edit(edited: RecordedExchange, asked: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a request before a person changed it. What was `asked` by the result of the case is what was sent
+    in the end; the record has both, unless it is the request of a later round."""
+    before = read_request(edited.spoken, edited.body, edited.model).messages
+    return before if [each.role for each in before] == [each.role for each in asked] else asked
+
+
+def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
+    """The values of a case that make it ask what was sent in place of what was asked; a fault where they are none."""
+    places = _places(source, asked)
+    if [each.role for each in asked] != [each.role for each in sent]:
+        raise _unclear("messages were added or taken away")
+    found: list[tuple[Path, str]] = []
+    for one, other, place in zip(asked, sent, places, strict=True):
+        before, after = of_message(one), of_message(other)
+        if before != after:
+            found += _texts(before, after, place)
+    if not found:
+        raise _unclear("the messages are as they were")
+    return [(path, _restore_variables(value, source)) for path, value in found]
+
+
+def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
+    """Where each message stands in the case and what stands there; nothing for one that comes from elsewhere."""
+    nowhere: list[tuple[Path, Json]] = [((), None)] * len(asked)
+    key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
+    written = source[key] if key and isinstance(source, dict) else None
+    if isinstance(written, str):
+        # What the suite says once stands in front of what the case says.
+        return [*nowhere[1:], ((key,), written)] if asked else []
+    if not isinstance(written, list) or len(written) > len(asked):
+        return nowhere
+    own = [((key, index, "content"), _content(each)) for index, each in enumerate(written)]
+    return [*nowhere[len(own) :], *own]
+
+
+def _restore_variables(text: str, source: Json) -> Json:
+    """The text with the case's variables in the place of what they stand for: it was filled in when it was asked."""
+    variables = source.get("vars") if isinstance(source, dict) else None
+    written = encode(source).decode("utf-8", "replace")
+    for name, value in (variables if isinstance(variables, dict) else {}).items():
+        used = re.search(r"\{\{\s*" + re.escape(name) + r"\s*\}\}", written)
+        if used is not None and isinstance(value, str) and value:
+            text = text.replace(value, used.group())
+    return text
+
+
+def _content(message: Json) -> Json:
+    return message.get("content") if isinstance(message, dict) else None
+
+
+def _texts(before: Message, after: Message, place: tuple[Path, Json]) -> list[tuple[Path, str]]:
+    path, content = place
+    pairs = list(zip(before.parts, after.parts, strict=False))
+    if len(before.parts) != len(after.parts) or any(type(one) is not type(other) for one, other in pairs):
+        raise _unclear("parts of a message were added or taken away")
+    if isinstance(content, str) and len(pairs) == 1 and isinstance(pairs[0][1], Text):
+        return [(path, pairs[0][1].text)]
+    if isinstance(content, list) and len(content) == len(pairs):
+        return _parts(pairs, path, content)
+    raise _unclear("it does not stand in the case as one text")
+
+
+def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence[Json]) -> list[tuple[Path, str]]:
+    found: list[tuple[Path, str]] = []
+    for index, (one, other) in enumerate(pairs):
+        if one == other:
+            continue
+        written = content[index]
+        if not isinstance(other, Text) or not isinstance(written, dict) or _text_key(written) is None:
+            raise _unclear("more than words was changed")
+        found.append(((*path, index, _text_key(written) or ""), other.text))
+    return found
+
+
+def _text_key(part: JsonObject) -> str | None:
+    """The key that holds the words of a part."""
+    return next((key for key in ("value", "text") if part.get("type") == "text" and key in part), None)
+
+
+def _unclear(why: str) -> Fault:
+    hint = "Open the request and make a case of it, or change the file by hand."
+    return Fault(Code.USAGE, f"what was changed cannot be written into the case: {why}", hint=hint, status=409)
+
+
+class WholeMedia:
+    """`read` gives the file at a path below the suites' folder, None where there is none."""
+
+    def __init__(self, store: Store, read: Callable[[str], bytes | None], now: Callable[[], float]) -> None:
+        self._store = store
+        self._read = read
+        self._now = now
+
+    async def of(self, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
+        """The part with its bytes, from one of these exchanges or files; as it is where none of them has them."""
+        source = part.source
+        if not isinstance(source, Link) or not source.url.startswith(SCHEME):
+            return part
+        digest = source.url.removeprefix(SCHEME)
+        for each in reversed(exchanges):
+            for other in await self._media_of(each):
+                if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+                    return other
+        for coded in self._base64_of(files):
+            if _digest(coded) == digest:
+                return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
+        return part
+
+    async def _media_of(self, exchange: str) -> tuple[Media, ...]:
+        """All that was sent and answered in an exchange; nothing where the record has it no more."""
+        try:
+            found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
+            said = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
+            return media_of(ChatAnswer(messages=(*found.request().messages, *said)))
+        except Fault:
+            return ()
+
+    def _base64_of(self, files: Sequence[str]) -> Iterator[str]:
+        for path in files:
+            data = self._read(path)
+            if data is not None:
+                yield base64.b64encode(data).decode("ascii")
+
+
+def _digest(coded: str) -> str:
+    return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
+
 
 W = TypeVar("W", bound=msgspec.Struct)
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
 from sightline.evals.api.bodies import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
-from sightline.evals.api.line_diff import diff_lines
-from sightline.evals.api.shapes import MadeShown, SavedShown, SuiteShown, SuitesShown
+from sightline.evals.api.shapes import ChangeShown, MadeShown, SavedShown, SuiteShown, SuitesShown
 from sightline.evals.core.making.case import MadeCase
 from sightline.evals.core.reading.paths import join_path, refusal_of
 from sightline.evals.core.reading.requests import Need
@@ -19,6 +18,19 @@ from sightline.evals.service.suite_reading import suite_in
 from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.model.json import Json
 from sightline.store.store import Store
+
+_AROUND = 3
+
+
+def diff_lines(before: bytes, after: bytes) -> ChangeShown:
+    """All lines from the first that is other to the last, on both sides."""
+    old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (before, after))
+    most = min(len(old), len(new))
+    same = next((place for place in range(most) if old[place] != new[place]), most)
+    behind = next((place for place in range(most - same) if old[-1 - place] != new[-1 - place]), most - same)
+    first, left = max(same - _AROUND, 0), max(behind - _AROUND, 0)
+    return ChangeShown(first + 1, "".join(old[first : len(old) - left]), "".join(new[first : len(new) - left]))
+
 
 _MOST_LISTED = 500
 _MOST_UNDOABLE = 32

@@ -1,8 +1,11 @@
 """What is right and wrong with the embedded model, part by part: for a person who wonders why it does not answer."""
 
 import asyncio
+import sys
+import sysconfig
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib import metadata
 from subprocess import PIPE
 from typing import TypeAlias
 
@@ -11,18 +14,57 @@ import msgspec
 from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import ELSEWHERE, INSTALL, LIBGOMP, TOLD, unavailable
-from sightline.transport.embedded.child import MODEL
-from sightline.transport.embedded.inspection import Inspection
+from sightline.transport.embedded.child import ENGINE, MODEL
+from sightline.transport.embedded.machine import has_avx2, has_build, openmp_problem
 from sightline.transport.embedded.process import EmbeddedModel, Running
-from sightline.transport.embedded.weights import SHA256
+from sightline.transport.embedded.weights import SHA256, find_weights, sha256_of
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found. An empty `engine` or `weights` is not installed; `avx2` is None where nobody can say."""
+
+    platform: str
+    has_build: bool
+    engine: str
+    weights: str
+    sha256: str
+    openmp_problem: str
+    avx2: bool | None
+
+
+def inspect(weights: str = "") -> Inspection:
+    """Look at this Python and this machine."""
+    platform = sysconfig.get_platform()
+    found = find_weights(weights)
+    return Inspection(
+        platform=platform,
+        has_build=has_build(platform, str(sysconfig.get_config_var("SOABI"))),
+        engine=_version_of(ENGINE),
+        weights=found.name if found else "",
+        sha256=sha256_of(found) if found else "",
+        openmp_problem=openmp_problem(platform),
+        avx2=has_avx2(platform),
+    )
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(inspect(sys.argv[1] if len(sys.argv) > 1 else "")))
+
 
 Post: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
 """Sends a request and gives the status and the body of the answer."""
 
 _DIALECT = "openai-chat"
-_INSPECTION = "sightline.transport.embedded.inspection"
+_INSPECTION = "sightline.transport.embedded.diagnosis"
 _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
 
 

@@ -2,20 +2,163 @@
 
 import asyncio
 import contextlib
+import ipaddress
+import re
 import socket
+import threading
 from asyncio.sslproto import SSLProtocol
+from asyncio.staggered import staggered_race
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from itertools import chain, zip_longest
+from typing import TypeAlias, TypeVar, cast
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.addresses import connect_socket
 from sightline.transport.http.connection import HttpConnection, abort
 from sightline.transport.http.proxies import Proxy
 from sightline.transport.http.target import Origin
 from sightline.transport.http.trust import Trust
-from sightline.transport.http.tunnel import Tunnel
+
+_HEAD_START = 0.25
+_Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
+_Address: TypeAlias = tuple[int, tuple[str | int | bytes, ...]]
+
+
+async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """A socket that is connected to the host, or the OSError that tells most about why there is none.
+
+    asyncio's own `create_connection` can lose a socket that connects in the moment in which the wait for it ends; here
+    every one that is not handed out is closed.
+    """
+    addresses = await _addresses(loop, host, port)
+    if len(addresses) == 1:
+        return await _connect(loop, addresses[0])
+    made: list[socket.socket] = []
+    chosen: socket.socket | None = None
+
+    async def attempt(address: _Address) -> socket.socket:
+        raw = await _connect(loop, address)
+        made.append(raw)
+        return raw
+
+    try:
+        chosen, _, errors = await staggered_race([partial(attempt, address) for address in addresses], _HEAD_START)
+    finally:
+        for raw in made:
+            if raw is not chosen:
+                raw.close()
+    if chosen is None:
+        raise _most_telling([error for error in errors if isinstance(error, OSError)])
+    return chosen
+
+
+async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Address]:
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).version == 4:
+            return [(socket.AF_INET, (host, port))]
+        return [(socket.AF_INET6, (host, port, 0, 0))]
+    found = await _look_up(loop, host, port)
+    addresses = [(family, address) for family, _, _, _, address in found]
+    # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
+    first = [each for each in addresses if each[0] == addresses[0][0]]
+    second = [each for each in addresses if each[0] != addresses[0][0]]
+    return [each for each in chain.from_iterable(zip_longest(first, second)) if each is not None]
+
+
+async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Found]:
+    """What the system knows of a name.
+
+    The look-up cannot be cancelled, and asyncio's own would hold up the end of the program until the name server has
+    answered; this one has a thread that nobody waits for.
+    """
+    answer: asyncio.Future[list[_Found]] = loop.create_future()
+
+    def settle(found: list[_Found] | Exception) -> None:
+        if answer.cancelled():
+            return
+        if isinstance(found, Exception):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    def look_up() -> None:
+        found: list[_Found] | Exception
+        try:
+            found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+            found = error
+        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    return await answer
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket.socket:
+    family, where = address
+    # asyncio turns off the delay of small writes only for a socket that says that it is TCP.
+    raw = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    is_connected = False
+    try:
+        raw.setblocking(False)
+        await loop.sock_connect(raw, where)
+        is_connected = True
+    finally:
+        if not is_connected:
+            raw.close()
+    return raw
+
+
+def _most_telling(errors: list[OSError]) -> OSError:
+    """Whoever refuses is there; that an address of another kind has no route says nothing beside it."""
+    return next((error for error in errors if isinstance(error, ConnectionRefusedError)), errors[0])
+
+
+_LIMIT = 64 * 1024
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?\r\n")
+
+
+class Tunnel(asyncio.Protocol):
+    """Speaks to the proxy until it agrees; TLS with the origin follows on the same connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._answered: asyncio.Future[int] = loop.create_future()
+        self._heard = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+
+    def data_received(self, data: bytes) -> None:
+        self._heard += data
+        end = self._heard.find(b"\r\n\r\n")
+        if end >= 0:
+            found = _STATUS.match(self._heard)
+            status = int(found[1]) if found else 0
+            # In TLS the client speaks first: what follows a consent is not from the origin.
+            is_alone = end + 4 == len(self._heard)
+            self._tell(status if is_alone or not 200 <= status < 300 else 0)
+        elif len(self._heard) > _LIMIT:
+            self._tell(0)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._tell(0)
+
+    def _tell(self, status: int) -> None:
+        if not self._answered.done():
+            self._answered.set_result(status)
+
+    async def connect(self, authority: str, authorization: str) -> int:
+        """The status that the proxy answers with; 0 where that is no answer."""
+        assert self._transport is not None
+        lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+        if authorization:
+            lines.append(f"Proxy-Authorization: {authorization}")
+        self._transport.write("\r\n".join([*lines, "", ""]).encode("ascii"))
+        return await self._answered
+
 
 # The time for a handshake is part of the time for the whole connection, so it needs no limit of its own.
 _A_DAY = 86_400.0

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.builtin import reading
+from sightline.agent.tools.builtin import builtin as reading
 from sightline.model.parts import Document, Image
 from tests.agent.tools.builtin.rooms import refused, said, used
 

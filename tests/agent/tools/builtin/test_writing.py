@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.builtin import writing
+from sightline.agent.tools.builtin import builtin as writing
 from tests.agent.tools.builtin.rooms import refused, said
 
 POEM = "one\n  two\none\n"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.mcp.lines import END, LineSplitter, Overlong
+from sightline.agent.tools.mcp.pipes import END, LineSplitter, Overlong
 
 
 def test_lines_come_whole_whatever_the_bytes_come_in() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.mcp.naming import ToolNames, fit_name, is_exact
+from sightline.agent.tools.mcp.mcp_tools import ToolNames, fit_name, is_exact
 
 # What OpenAI, Anthropic and Gemini all take.
 TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")

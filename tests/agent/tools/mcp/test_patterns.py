@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.tools.mcp.patterns import drop_unsafe_patterns, has_unusable_names, is_risky, is_usable
+from sightline.agent.tools.mcp.listing import drop_unsafe_patterns, has_unusable_names, is_risky, is_usable
 
 RISKY = "^(a+)+$"
 

@@ -3,7 +3,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.mcp.reporting import LONGEST, Reporting, words
+from sightline.agent.tools.mcp.connection import LONGEST, Reporting, words
 
 
 def test_progress_is_words_and_numbers() -> None:

@@ -6,7 +6,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from sightline.agent.tools.mcp.dispatcher import Sifting
+from sightline.agent.tools.mcp.connection import Sifting
 
 
 async def nobody(*_: object) -> Any:

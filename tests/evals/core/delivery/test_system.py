@@ -1,5 +1,5 @@
 from sightline.dialects.dialect import SystemPolicy
-from sightline.evals.core.delivery.system import with_system
+from sightline.evals.core.delivery.delivery import with_system
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text
 

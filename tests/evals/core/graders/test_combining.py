@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.combination import combine_scores
+from sightline.evals.core.graders.grade import combine_scores
 from sightline.evals.core.score import Score, Verdict
 
 

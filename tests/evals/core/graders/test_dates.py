@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from sightline.evals.core.graders.dates import DEFAULT_FORMATS, day_of, is_format
+from sightline.evals.core.graders.field_accuracy import DEFAULT_FORMATS, day_of, is_format
 
 
 @pytest.mark.parametrize(

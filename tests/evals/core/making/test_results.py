@@ -1,4 +1,4 @@
-from sightline.evals.core.making.tool_results import behind_calls
+from sightline.evals.core.making.case import behind_calls
 from sightline.model.json import JsonObject
 
 USER: JsonObject = {"role": "user", "content": "Hurry."}

@@ -1,4 +1,4 @@
-from sightline.evals.core.reading.dependencies import check_dependencies
+from sightline.evals.core.reading.suites import check_dependencies
 from sightline.evals.core.suite import Case
 from tests.evals.core.reading.stage import problem
 

@@ -1,7 +1,7 @@
 import pytest
 from statsmodels.stats import power
 
-from sightline.evals.core.statistics.power import cases_needed, smallest_effect
+from sightline.evals.core.statistics.paired import cases_needed, smallest_effect
 
 
 def test_the_smallest_effect_is_nearly_three_errors() -> None:

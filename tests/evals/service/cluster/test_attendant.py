@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from sightline.evals.core.facts import Key
-from sightline.evals.service.cluster import host_handle as attendant_module
-from sightline.evals.service.cluster.host_handle import HostHandle
+from sightline.evals.service.cluster import pool as attendant_module
 from sightline.evals.service.cluster.messages import CostSpent
+from sightline.evals.service.cluster.pool import HostHandle
 from sightline.evals.service.cluster.remote import LostError
 from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
 from tests.eval_stage import EvalStage, play

@@ -1,9 +1,13 @@
 """The built-in tools of one folder as a source of tools: those that somebody has chosen."""
 
 import asyncio
+import io
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -13,20 +17,297 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.listing import ListFilesTool
-from sightline.agent.tools.builtin.reading import ReadFileTool
 from sightline.agent.tools.builtin.searching import Searching
-from sightline.agent.tools.builtin.shell import Shell
-from sightline.agent.tools.builtin.writing import Writing
 from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.calling import convert_arguments
 from sightline.agent.tools.commands import Commands
 from sightline.agent.tools.environment import minimal
-from sightline.agent.tools.outcomes import outcome_of
+from sightline.agent.tools.outcomes import outcome_of, part_of
 from sightline.agent.tools.python_file import TIMEOUT
 from sightline.agent.tools.tools import Progress, unknown
 from sightline.catalog.hosted_tools import HostedTool
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
+from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff
+
+MOST_BYTES = 10_000_000
+_MOST_LINES = 5
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\0\0", "utf-32-le"),
+    (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The tools `write_file` and `edit_file`."""
+
+    folder: Folder
+
+    def write_file(self, path: str, content: str) -> str:
+        """Write a file. One that is there is replaced; folders that are missing are made.
+
+        Args:
+            path: the file, relative to the project
+            content: all of the new text
+        """
+        data = _encode(content, "utf-8")
+        was_there = self.folder.write(path, data)
+        return f"{'Replaced' if was_there else 'Made'} {path}: {_writing_lines(content)}, {len(data)} bytes."
+
+    def edit_file(self, path: str, old_text: str, new_text: str, *, every: bool = False) -> str:
+        """Change a file: replace a piece of text that is in it exactly once.
+
+        Args:
+            path: the file, relative to the project
+            old_text: what is there now, exactly, with enough of what is around it to be the only such place
+            new_text: what shall be there instead; empty to take it out
+            every: replace it wherever it is
+        """
+        mark, codec, text = self._read(path)
+        if "\r\n" in text and old_text not in text:
+            # Those who read it saw plain ends of lines.
+            old_text, new_text = _with_returns(old_text), _with_returns(new_text)
+        places = _places(text, old_text)
+        _check(path, text, old_text, new_text, places, every=every)
+        changed = text.replace(old_text, new_text)
+        self.folder.write(path, mark + _encode(changed, codec))
+        many = "place" if len(places) == 1 else "places"
+        return f"Changed {path} in {len(places)} {many}: line {_line_numbers(places)}."
+
+    def _read(self, path: str) -> tuple[bytes, str, str]:
+        """The file's byte order mark, its encoding and its text."""
+        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise Fault(Code.USAGE, f"{path!r} has more than {MOST_BYTES} bytes, which is too large to edit")
+        mark, codec = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+        try:
+            return mark, codec, data[len(mark) :].decode(codec)
+        except UnicodeDecodeError:
+            raise Fault(Code.USAGE, f"{path!r} is no text in UTF-8 or UTF-16, so it cannot be edited") from None
+
+
+def _check(path: str, text: str, old: str, new: str, places: list[int], *, every: bool) -> None:
+    if not old:
+        raise Fault(Code.USAGE, "old_text is empty", hint="To write a whole file, use write_file.")
+    if old == new:
+        raise Fault(Code.USAGE, "old_text and new_text are the same", hint="Give what shall be there instead.")
+    if not places:
+        raise Fault(Code.USAGE, f"old_text is not in {path!r}", hint=_nearly(text, old))
+    if len(places) > 1 and not every:
+        hint = "Give more of what is around the place that you mean, or set every to true."
+        raise Fault(Code.USAGE, f"old_text is in {path!r} {len(places)} times: line {_line_numbers(places)}", hint=hint)
+
+
+def _nearly(text: str, old: str) -> str:
+    """Where the same words stand with other spaces."""
+    wanted = [" ".join(line.split()) for line in old.strip().splitlines()]
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for start in range(len(lines) - len(wanted) + 1):
+        if wanted and lines[start : start + len(wanted)] == wanted:
+            return f"Line {start + 1} differs from it only in spaces: copy it exactly as read_file shows it."
+    return "Read the file again: it may have changed."
+
+
+def _places(text: str, old: str) -> list[int]:
+    """The lines in which it begins."""
+    places: list[int] = []
+    at = text.find(old) if old else -1
+    line = 1
+    before = 0
+    while at >= 0:
+        line += text.count("\n", before, at)
+        before = at
+        places.append(line)
+        at = text.find(old, at + len(old))
+    return places
+
+
+def _line_numbers(places: list[int]) -> str:
+    shown = ", ".join(map(str, places[:_MOST_LINES]))
+    return f"{shown} and more" if len(places) > _MOST_LINES else shown
+
+
+def _with_returns(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _encode(text: str, codec: str) -> bytes:
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError as error:
+        raise Fault(Code.USAGE, f"the text cannot be written: half a character at {error.start}") from None
+
+
+def _writing_lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n") and bool(text))
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+MOST_LETTERS = 60_000
+MOST_MEDIA = 2_500_000
+_LONGEST_LINE = 5000
+_HEAD = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFileTool:
+    """The tool `read_file`."""
+
+    folder: Folder
+
+    def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> ToolOutcome:
+        """Read a text file, or look at a picture or a PDF.
+
+        A long text comes in pieces; the last line says where to go on.
+
+        Args:
+            path: the file, relative to the project
+            first_line: the number of the first line to read, from 1
+            last_line: the number of the last one; without it, as much as fits
+        """
+        if first_line < 1 or (last_line is not None and last_line < first_line):
+            raise Fault(Code.USAGE, f"there are no lines {first_line} to {last_line}")
+        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+            head = file.read(_HEAD)
+            kind = _kind(head)
+            size = os.fstat(descriptor).st_size
+            file.seek(0)
+            if kind:
+                return _media_outcome(file, kind, size, path)
+            with io.TextIOWrapper(file, encoding_of(head), errors="replace") as text:
+                return text_outcome(_lines(text, first_line, last_line, path))
+
+
+def _kind(head: bytes) -> str:
+    """What a file is that is no text; empty for text, of which the head may end within a character."""
+    kind = sniff(head, "")
+    if kind == BINARY and (b"\0" not in head or encoding_of(head) != "utf-8-sig"):
+        return ""
+    return "" if is_text(kind) else kind
+
+
+def _media_outcome(file: BinaryIO, kind: str, size: int, path: str) -> ToolOutcome:
+    if kind != BINARY and size <= MOST_MEDIA and (part := part_of(file.read(MOST_MEDIA), path)) is not None:
+        return ToolOutcome((part,))
+    much = "which is too large to look at" if size > MOST_MEDIA and kind != BINARY else "which is no text"
+    raise Fault(Code.USAGE, f"{path!r} is {size} bytes of {kind}, {much}")
+
+
+def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> str:
+    """The lines that were asked for, as far as there is room, and what there is besides."""
+    taken: list[str] = []
+    room = MOST_LETTERS
+    number = 0
+    while last is None or number < last:
+        line, is_cut = _line(text)
+        if not line:
+            break
+        number += 1
+        if number < first:
+            continue
+        room -= len(line)
+        if room < 0 and taken:
+            taken.append(f"[lines {first} to {number - 1}; go on with first_line={number}]")
+            break
+        taken.append(f"{line}[… the rest of this line is left out]\n" if is_cut else line)
+    if not taken:
+        if number == 0:
+            return "(the file is empty)"
+        raise Fault(Code.USAGE, f"{path!r} has only {number} lines")
+    whole = "".join(taken)
+    return f"{whole}\n[bytes that are no text are shown as �]" if "�" in whole else whole
+
+
+def _line(text: io.TextIOWrapper) -> tuple[str, bool]:
+    """The next line, or its beginning where it is long."""
+    line = text.readline(_LONGEST_LINE)
+    is_cut = len(line) == _LONGEST_LINE and not line.endswith("\n")
+    rest = line
+    while len(rest) == _LONGEST_LINE and not rest.endswith("\n"):
+        rest = text.readline(_LONGEST_LINE)
+    return line, is_cut
+
+
+_LONGEST_WORDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The tools `run_command` and `local_shell`."""
+
+    folder: Folder
+    commands: Commands
+    timeout: float
+    progress: Progress
+
+    async def run_command(self, command: str) -> ToolOutcome:
+        """Run a command line with /bin/sh in the project's folder; what it prints and its exit code come back.
+
+        It has no input. What it starts in the background is ended with it.
+
+        Args:
+            command: the command line
+        """
+        return await self._run(("/bin/sh", "-c", command), self.folder.path, self.timeout)
+
+    async def local_shell(
+        self,
+        command: list[str],
+        env: dict[str, str] | None = None,
+        timeout_ms: int | None = None,
+        working_directory: str | None = None,
+        user: str | None = None,
+    ) -> ToolOutcome:
+        """Run a command in the project's folder; what it prints and its exit code come back.
+
+        Args:
+            command: the program and its arguments
+            env: variables for it, beside the usual ones
+            timeout_ms: the longest that it may take
+            working_directory: a folder below the project's
+            user: another user, as whom it is never run
+        """
+        if not command:
+            return text_outcome("There is no command to run.", is_error=True)
+        if user:
+            return text_outcome("Commands are run as the user who started this run, and as no other.", is_error=True)
+        root = self.folder.path.resolve()
+        where = (root / (working_directory or "")).resolve()
+        if not where.is_relative_to(root) or not where.is_dir():
+            return text_outcome(f"There is no folder {working_directory!r} in the project's folder.", is_error=True)
+        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        words = ("/usr/bin/env", "--", *variables, *command) if variables else tuple(command)
+        seconds = self.timeout if timeout_ms is None else min(self.timeout, max(timeout_ms, 0) / 1000)
+        return await self._run(words, where, seconds)
+
+    async def _run(self, command: tuple[str, ...], folder: Path, seconds: float) -> ToolOutcome:
+        if any("\0" in word or not _is_spelled(word) for word in command):
+            return text_outcome("This command line holds characters that no command line can.", is_error=True)
+        finished = await self.commands.run(
+            command, folder=folder, timeout=seconds, heard=self._report_last_line, has_one_pipe=True
+        )
+        output = finished.output
+        gap = "" if not output or output.endswith("\n") else "\n"
+        return text_outcome(f"{output}{gap}[{finished.in_words}]", is_error=finished.code != 0)
+
+    def _report_last_line(self, fd: int, data: bytes) -> None:
+        lines = data[-_LONGEST_WORDS:].decode(errors="replace").split("\n")
+        if words := next((line.strip() for line in reversed(lines) if line.strip()), ""):
+            self.progress(words)
+
+
+def _is_spelled(command: str) -> bool:
+    try:
+        command.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 READING = ("read_file", "list_files", "search_files")
 HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")

@@ -5,40 +5,137 @@ A connection is driven by one task, as the SDK wants it, and asked by many.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 import anyio
+import httpx2
 from mcp import MCPError
+from mcp.client._transport import ReadStream, WriteStream
 from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import listen
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     CONNECTION_CLOSED,
     PARSE_ERROR,
     Implementation,
     InputRequiredResult,
     PaginatedRequestParams,
+    RequestId,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import CommandServer, Spec
+from sightline.agent.tools.mcp.config import CommandServer, HttpServer, Spec
 from sightline.agent.tools.mcp.content import outcome
-from sightline.agent.tools.mcp.dispatcher import Sifting
 from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.guard import McpHttpGuard
 from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.agent.tools.mcp.listing import ToolListing
 from sightline.agent.tools.mcp.message_filter import Sieve, SievedRead, SievedWrite
 from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.mcp.pipes import open_pipes
-from sightline.agent.tools.mcp.reporting import Reporting
-from sightline.agent.tools.mcp.service import open_http_link
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
+
+
+@asynccontextmanager
+async def open_http_link(address: HttpServer, bounds: Bounds, network: McpNetwork) -> AsyncIterator[McpLink]:
+    """The way to a service. It ends with our saying so, as far as the service takes its time to hear it."""
+    context = network.context()
+    inner = httpx2.AsyncHTTPTransport(
+        verify=context,
+        proxy=_proxy(network.proxy(address.url), context),
+        trust_env=False,
+        limits=httpx2.Limits(max_connections=None),
+    )
+    guard = McpHttpGuard(inner, bounds)
+    headers = {**address.headers, "accept-encoding": "identity"}
+    # A call has a limit of its own, and a stream for notices may be silent for hours.
+    timeout = httpx2.Timeout(bounds.start_s, read=None, pool=None)
+    client = httpx2.AsyncClient(transport=guard, headers=headers, timeout=timeout, trust_env=False)
+    async with (
+        client,
+        streamable_http_client(address.url, http_client=client, max_sse_event_size=bounds.message) as (read, write),
+    ):
+        yield McpLink(read, write, lambda: guard.fault, ended=guard.lost)
+
+
+def _proxy(found: tuple[str, str] | None, context: ssl.SSLContext) -> httpx2.Proxy | None:
+    if found is None:
+        return None
+    url, authorization = found
+    headers = {"proxy-authorization": authorization} if authorization else {}
+    return httpx2.Proxy(url, ssl_context=context if url.startswith("https:") else None, headers=headers)
+
+
+LONGEST = 200
+SPACING = 0.1
+"""Seconds between two reports of one call; what comes sooner is left out."""
+
+
+class Reporting:
+    """Hands on the progress of one call until it ends."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._next = 0.0
+        self._has_ended = False
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        """What the server told."""
+        now = asyncio.get_running_loop().time()
+        if self._has_ended or now < self._next:
+            return
+        self._next = now + SPACING
+        self._progress(words(progress, total, message))
+
+    def end(self) -> None:
+        """The call has ended: what comes late is not told."""
+        self._has_ended = True
+
+
+def words(progress: float, total: float | None, message: str | None) -> str:
+    """The server's words and numbers on one line. Nothing in it can move a terminal's cursor."""
+    number = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+    text = "".join(letter if letter.isprintable() else " " for letter in (message or "")[: 4 * LONGEST])
+    text = " ".join(text.split())[:LONGEST]
+    return f"{text} ({number})" if text else number
+
+
+class Sifting(JSONRPCDispatcher[TransportContext]):
+    """A dispatcher whose lists of tools hold nothing that the SDK would refuse as a whole."""
+
+    def __init__(
+        self,
+        read: ReadStream[SessionMessage | Exception],
+        write: WriteStream[SessionMessage],
+        sift: Callable[[JsonObject], JsonObject],
+    ) -> None:
+        super().__init__(read, write)
+        self._sift = sift
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+        *,
+        _related_request_id: RequestId | None = None,
+    ) -> dict[str, Any]:
+        answer = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
+        return self._sift(answer) if method == "tools/list" else answer
+
 
 TROUBLE = (MCPError, ValueError, RuntimeError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError)
 """What the SDK raises for what a server does; a message of another shape is a ValueError."""

@@ -5,21 +5,203 @@ and one that takes other arguments than it did is held to what it takes now.
 """
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.tools.mcp.config import Configured
+from sightline.agent.tools.mcp.config import Configured, Spec
+from sightline.agent.tools.mcp.connection import McpConnection, fault_of
+from sightline.agent.tools.mcp.expansion import mask_values
 from sightline.agent.tools.mcp.limits import Bounds
-from sightline.agent.tools.mcp.naming import ToolNames, is_exact
+from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
 from sightline.agent.tools.mcp.network import McpNetwork
-from sightline.agent.tools.mcp.server import McpServer
 from sightline.agent.tools.tools import Progress
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
+
+
+class McpServer:
+    """A server by its name. `tools` are those that it has now; `fault` is why it has none, if it failed."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        network: McpNetwork,
+        changed: Callable[[], None],
+    ) -> None:
+        self.spec = spec
+        self.fault: Fault | None = None
+        self._bounds, self._environment, self._network, self._changed = bounds, environment, network, changed
+        self._listing = ToolListing(bounds)
+        self._connection: McpConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._calls: set[asyncio.Task[ToolOutcome]] = set()
+        self._starting = asyncio.Lock()
+        self._restarts = 0
+        self._is_closed = False
+
+    @property
+    def tools(self) -> dict[str, ListedTool]:
+        """What it offers, by its own names."""
+        return self._listing.tools
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing of it."""
+        has_gone = self._task is not None and self._task.done() and not self._is_closed
+        if fault := self.fault or (self._why() if has_gone else None):
+            return (f"{fault.message}. {fault.hint}",)
+        return tuple(f"the MCP server {self.spec.name!r}: {note}" for note in self._listing.notes)
+
+    async def start(self) -> None:
+        """Start it and learn its tools. A failure is kept in `fault`."""
+        self._connection = McpConnection(
+            self.spec, self._bounds, self._environment, self._network, self._replace_listing
+        )
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._connection.run())
+        self._task.add_done_callback(_consume_exception)
+        ready = loop.create_task(self._connection.ready.wait())
+        try:
+            await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        self.fault = None if self._connection.ready.is_set() else self._why()
+
+    async def use(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
+        """Call a tool of it, within its time."""
+        connection = await self._ensure_connection()
+        if isinstance(connection, Fault):
+            return text_outcome(f"{connection.message}. {connection.hint}", is_error=True)
+        task = asyncio.get_running_loop().create_task(connection.ask(tool, arguments, progress))
+        self._calls.add(task)
+        task.add_done_callback(self._over)
+        try:
+            # Whoever is cancelled here does not wait for the server to hear of it.
+            done, _ = await asyncio.wait({task}, timeout=self._bounds.call_s)
+        finally:
+            task.cancel()
+        if not done:
+            text = f"The MCP server {self.spec.name!r} did not answer within {self._bounds.call_s:g} seconds."
+            return text_outcome(f"{text} The call was cancelled; whether it had an effect is not known.", is_error=True)
+        self._restarts = 0 if not connection.has_ended else self._restarts
+        return task.result()
+
+    async def close(self) -> None:
+        """End the server and everything that it started."""
+        self._is_closed = True
+        for call in self._calls:
+            call.cancel()
+        if self._connection is None or self._task is None:
+            return
+        self._connection.close()
+        if not self._connection.ready.is_set():
+            self._task.cancel()  # nobody waits for its greeting any more
+        try:
+            # It leaves on its own, then it is asked to, then it is made to: each takes its time.
+            await asyncio.wait({self._task, *self._calls}, timeout=4 * self._bounds.close_s)
+        finally:
+            self._task.cancel()
+        await asyncio.wait({self._task, *self._calls}, timeout=self._bounds.close_s)
+
+    def _replace_listing(self, listing: ToolListing) -> None:
+        self._listing = listing
+        self._changed()
+
+    def _over(self, task: asyncio.Task[ToolOutcome]) -> None:
+        self._calls.discard(task)
+        _consume_exception(task)
+
+    async def _ensure_connection(self) -> McpConnection | Fault:
+        """The connection; a server that has gone is started again, but not for ever."""
+        async with self._starting:
+            assert self._connection is not None
+            assert self._task is not None
+            if self._connection.has_ended:
+                await asyncio.wait({self._task})
+            if not self._task.done():
+                return self._connection
+            fault = self._why()
+            if self._is_closed or self._restarts >= self._bounds.restarts:
+                return fault
+            self._restarts += 1
+            await self.start()
+            return self.fault or self._connection
+
+    def _why(self) -> Fault:
+        """Why there is no connection: what the way to it knows says more than what the SDK makes of it."""
+        assert self._connection is not None
+        assert self._task is not None
+        error = None if self._task.cancelled() else self._task.exception()
+        fault = None if isinstance(error, Fault) else self._connection.why
+        fault = fault or (fault_of(error) if error is not None else _closed_fault())
+        words = f"; it said: {self._connection.words}" if self._connection.words else ""
+        message = mask_values(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)
+        return Fault(fault.code, message, hint=fault.hint, status=fault.status)
+
+
+def _consume_exception(task: asyncio.Task[Any]) -> None:
+    """Its failure is told where it is asked for, which may be never."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _closed_fault() -> Fault:
+    return Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")
+
+
+LONGEST = 64
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_HASH = 8
+
+
+class ToolNames:
+    """The names that have been given, and to what."""
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, str], str] = {}
+        self._taken: dict[str, tuple[str, str]] = {}
+
+    def name_for(self, server: str, tool: str) -> str:
+        """The name of this server's tool. The first that fits to it keeps it; another one is told apart by a hash."""
+        pair = (server, tool)
+        if pair not in self._given:
+            name = fit_name(server, tool)
+            if name in self._taken:
+                name = _append_hash(name, pair)
+            self._given[pair] = name
+            self._taken[name] = pair
+        return self._given[pair]
+
+    def meant(self, name: str) -> tuple[str, str] | None:
+        """The server and the tool that have this name."""
+        return self._taken.get(name)
+
+
+def fit_name(server: str, tool: str) -> str:
+    """The name as providers take it: letters, digits, `_` and `-`, a letter or `_` first, at most 64."""
+    name = _FOREIGN.sub("_", f"{server}__{tool}")
+    if not (name[0].isalpha() or name[0] == "_"):
+        name = f"_{name}"
+    return name if len(name) <= LONGEST else _append_hash(name, (server, tool))
+
+
+def is_exact(server: str, tool: str) -> bool:
+    """Whether nothing had to be changed to make the name fit."""
+    return fit_name(server, tool) == f"{server}__{tool}"
+
+
+def _append_hash(name: str, pair: tuple[str, str]) -> str:
+    mark = hashlib.sha256("\0".join(pair).encode(errors="surrogatepass")).hexdigest()[:_HASH]
+    return f"{name[: LONGEST - _HASH - 1]}_{mark}"
 
 
 class McpTools:

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -20,10 +21,54 @@ from sightline.agent.tools.child import Child, start_child
 from sightline.agent.tools.environment import minimal
 from sightline.agent.tools.mcp.config import CommandServer
 from sightline.agent.tools.mcp.limits import MEGABYTE, Bounds
-from sightline.agent.tools.mcp.lines import LineSplitter, Overlong
 from sightline.agent.tools.mcp.link import McpLink
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
+
+END = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """A line that was not kept: how it began, how it ended, and its length in bytes."""
+
+    head: bytes
+    tail: bytes
+    size: int
+
+
+class LineSplitter:
+    """Takes bytes as they come; gives lines that are whole, without their ends. Blank lines are skipped."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes | Overlong]:
+        """The lines that are complete with these bytes."""
+        *ends, rest = data.split(b"\n")
+        found: list[bytes | Overlong] = []
+        for end in ends:
+            self._take(end)
+            line = self._line()
+            if isinstance(line, Overlong) or line.strip():
+                found.append(line)
+        self._take(rest)
+        return found
+
+    def _take(self, data: bytes) -> None:
+        self._kept.append(data)
+        self._size += len(data)
+        if self._size > self._most:
+            whole = b"".join(self._kept)
+            self._kept = [whole[:END], whole[END:][-END:]]
+
+    def _line(self) -> bytes | Overlong:
+        whole, size = b"".join(self._kept), self._size
+        self._kept, self._size = [], 0
+        return whole if size <= self._most else Overlong(whole[:END], whole[END:], size)
+
 
 _COMPLAINTS = 4096
 _LONGEST_WORDS = 200

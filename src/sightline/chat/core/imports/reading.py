@@ -1,12 +1,250 @@
 """Whichever export this is, read."""
 
-from sightline.chat.core.imports.chatgpt import is_chatgpt, read_chatgpt
-from sightline.chat.core.imports.claude import is_claude, read_claude
-from sightline.chat.core.imports.conversations import Gathered
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, tool_name
+from sightline.chat.core.imports.loose_json import member, members, moment, text
 from sightline.chat.core.imports.maichat import is_maichat, read_maichat
 from sightline.chat.core.imports.markdown import is_markdown, read_markdown
 from sightline.errors import Code, Fault
-from sightline.wire.jsontext import BOM, decode
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
+from sightline.wire.jsontext import BOM, decode, encode
+
+_MODEL = "model_slug"
+_SPOKEN_TO_ALL = ("", "all")
+
+
+def is_chatgpt(document: Json) -> bool:
+    """Whether this looks like such an export, of one conversation or of all."""
+    return any("mapping" in each for each in _chatgpt_conversations(document))
+
+
+def read_chatgpt(document: Json) -> Gathered:
+    """The conversations in it, each as a topic below one for all of them."""
+    gathering = Gathering("chatgpt")
+    home = gathering.topic("", "ChatGPT")
+    for number, conversation in enumerate(_chatgpt_conversations(document)):
+        key = text(conversation, "conversation_id") or text(conversation, "id") or str(number)
+        reading = _Branch(gathering, conversation)
+        turns = reading.turns()
+        if turns:
+            gathering.conversation(key, gathering.topic(key, text(conversation, "title"), home), turns)
+    return gathering.finish()
+
+
+def _chatgpt_conversations(document: Json) -> list[JsonObject]:
+    return [document] if isinstance(document, dict) else members(document)
+
+
+class _Branch:
+    """The branch of one conversation that was on screen."""
+
+    def __init__(self, gathering: Gathering, conversation: JsonObject) -> None:
+        self._gathering = gathering
+        self._nodes: Mapping[str, JsonObject] = {
+            name: node for name, node in member(conversation, "mapping").items() if isinstance(node, dict)
+        }
+        self._model = text(conversation, "default_model_slug")
+        self._started = moment(conversation.get("create_time"))
+        self._leaf = text(conversation, "current_node")
+        self._called: list[str] = []
+
+    def turns(self) -> list[ImportedTurn]:
+        path = self._path()
+        others = sum(bool(member(node, "message")) for name, node in self._nodes.items() if name not in path)
+        if others:
+            self._gathering.lose("messages of other branches were left out", others)
+        read = [self._turn(name, member(self._nodes[name], "message")) for name in path]
+        return [turn for turn in read if turn is not None]
+
+    def _path(self) -> dict[str, None]:
+        """The nodes from the root to the leaf."""
+        leaf = self._leaf if self._leaf in self._nodes else self._newest()
+        names: dict[str, None] = {}
+        while leaf in self._nodes and leaf not in names:
+            names[leaf] = None
+            leaf = text(self._nodes[leaf], "parent")
+        return dict.fromkeys(reversed(names))
+
+    def _newest(self) -> str:
+        """Where no leaf is named: the newest message that nothing follows."""
+        parents = {text(node, "parent") for node in self._nodes.values()}
+        leaves = [name for name in self._nodes if name not in parents]
+        return max(leaves, key=lambda name: moment(member(self._nodes[name], "message").get("create_time")), default="")
+
+    def _turn(self, name: str, message: JsonObject) -> ImportedTurn | None:
+        role, metadata = text(member(message, "author"), "role"), member(message, "metadata")
+        if role not in ("user", "assistant", "tool"):
+            if role and self._content(message):
+                self._gathering.lose("hidden instructions were left out")
+            return None
+        if metadata.get("is_visually_hidden_from_conversation") is True or message.get("weight") == 0:
+            return None
+        parts = self._parts(name, role, message)
+        if not parts:
+            return None
+        at = moment(message.get("create_time")) or self._started
+        model = text(metadata, _MODEL) or self._model
+        if role == "tool":
+            return ImportedTurn("tool", parts, name, at)
+        return (
+            ImportedTurn("user", parts, name, at)
+            if role == "user"
+            else ImportedTurn("assistant", parts, name, at, model)
+        )
+
+    def _parts(self, name: str, role: str, message: JsonObject) -> tuple[Part, ...]:
+        content = self._content(message)
+        recipient = text(message, "recipient")
+        if role == "tool":
+            if not self._called:
+                self._gathering.lose("results of tools without a call were left out")
+                return ()
+            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            return (ToolResult(self._called.pop(0), (Text(said),)),)
+        if role == "assistant" and recipient not in _SPOKEN_TO_ALL:
+            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            self._called.append(name)
+            return (ToolCall(name, tool_name(recipient), encode({"input": said}).decode()),)
+        self._called.clear()
+        return self._with_sources(content, member(message, "metadata"))
+
+    def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
+        """The words with where they came from, which the export tells of the message as a whole."""
+        sources = [
+            ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
+            for each in members(metadata.get("citations"))
+        ]
+        cited = self._gathering.citations(sources)
+        last = content[-1] if content else None
+        if cited and not isinstance(last, Text):
+            self._gathering.lose("citations of no words were left out", len(cited))
+        if not cited or not isinstance(last, Text):
+            return content
+        return (*content[:-1], msgspec.structs.replace(last, citations=cited))
+
+    def _content(self, message: JsonObject) -> tuple[Part, ...]:
+        content = member(message, "content")
+        match text(content, "content_type"):
+            case "thoughts":
+                thoughts = [text(each, "content") or text(each, "summary") for each in members(content.get("thoughts"))]
+                return tuple(Thinking(thought) for thought in thoughts if thought)
+            case "reasoning_recap":
+                return ()
+            case _:
+                pieces = content.get("parts")
+                said = pieces if isinstance(pieces, list) else [content.get("text") or content.get("result")]
+                words = [piece for piece in said if isinstance(piece, str) and piece.strip()]
+                pictures = sum(isinstance(piece, dict) for piece in said)
+                if pictures:
+                    self._gathering.lose("pictures and files are not in the export", pictures)
+                return tuple(map(Text, words))
+
+
+def is_claude(document: Json) -> bool:
+    """Whether this looks like such an export, of one conversation or of all."""
+    return any("chat_messages" in each for each in _conversations(document))
+
+
+def read_claude(document: Json) -> Gathered:
+    """The conversations in it, each as a topic below one for all of them."""
+    gathering = Gathering("claude")
+    home = gathering.topic("", "Claude")
+    for number, conversation in enumerate(_conversations(document)):
+        key = text(conversation, "uuid") or str(number)
+        model = text(conversation, "model")
+        turns: list[ImportedTurn] = []
+        for place, message in enumerate(members(conversation.get("chat_messages"))):
+            turns += _turns(gathering, message, str(place), model)
+        if turns:
+            gathering.conversation(key, gathering.topic(key, text(conversation, "name"), home), turns)
+    return gathering.finish()
+
+
+def _conversations(document: Json) -> list[JsonObject]:
+    return [document] if isinstance(document, dict) else members(document)
+
+
+def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) -> Iterator[ImportedTurn]:
+    key, at = text(message, "uuid") or place, moment(message.get("created_at"))
+    if text(message, "sender") in ("human", "user"):
+        parts = (*_attachments(gathering, message), *_content_parts(gathering, message, key))
+        if parts:
+            yield ImportedTurn("user", parts, key, at)
+        return
+    # One message holds all rounds of an answer; a result ends the turn in which its call stands.
+    said: list[Part] = []
+    for part in _content_parts(gathering, message, key):
+        if isinstance(part, ToolResult):
+            if said:
+                yield ImportedTurn("assistant", tuple(said), key, at, model)
+            yield ImportedTurn("tool", (part,), key, at)
+            said = []
+        else:
+            said.append(part)
+    if said:
+        yield ImportedTurn("assistant", tuple(said), key, at, model)
+
+
+def _attachments(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
+    for attachment in members(message.get("attachments")):
+        extracted = text(attachment, "extracted_content")
+        if extracted:
+            yield Document(PlainText(extracted), title=text(attachment, "file_name") or None)
+        else:
+            gathering.lose("pictures and files are not in the export")
+    files = len(members(message.get("files")))
+    if files:
+        gathering.lose("pictures and files are not in the export", files)
+
+
+def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]:
+    blocks = members(message.get("content"))
+    if not blocks:
+        if text(message, "text").strip():
+            yield Text(text(message, "text"))
+        return
+    open_calls: list[str] = []
+    for number, block in enumerate(blocks):
+        match text(block, "type"):
+            case "text":
+                if text(block, "text").strip():
+                    yield Text(text(block, "text"), citations=_citations(gathering, block))
+            case "thinking":
+                yield Thinking(text(block, "thinking"))
+            case "tool_use":
+                open_calls.append(text(block, "id") or f"{key}-{number}")
+                arguments = encode(member(block, "input")).decode()
+                yield ToolCall(open_calls[-1], tool_name(text(block, "name")), arguments)
+            case "tool_result" if open_calls:
+                named = text(block, "tool_use_id")
+                call = open_calls.pop(open_calls.index(named) if named in open_calls else 0)
+                yield ToolResult(call, (Text(_result(block)),), is_error=block.get("is_error") is True or None)
+            case _:
+                gathering.lose("blocks of an unknown kind were left out")
+
+
+def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
+    """The sources of a text: an address and a place in it, the address below `details` in newer exports."""
+    return gathering.citations(
+        (
+            {**each, **member(each, "details")},
+            each.get("start_index"),
+            each.get("end_index"),
+        )
+        for each in members(block.get("citations"))
+    )
+
+
+def _result(block: JsonObject) -> str:
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(text(each, "text") for each in members(content) if text(each, "text"))
+
 
 _ZIP = b"PK\x03\x04"
 

@@ -1,10 +1,12 @@
 """The messages of a case as they are sent: every role, call, picture and file, and notes of what became of them."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 import msgspec
 
+from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
 from sightline.evals.core.delivery.attachment import (
     block,
@@ -17,15 +19,116 @@ from sightline.evals.core.delivery.attachment import (
     refusal,
 )
 from sightline.evals.core.delivery.calls import UNNAMED, CallLedger
-from sightline.evals.core.delivery.guidelines import Guidelines
 from sightline.evals.core.delivery.note import Note
 from sightline.evals.core.delivery.question import flat_question
-from sightline.evals.core.delivery.system import with_system
+from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.reading.paths import is_link
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.evals.core.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.report import Report
+
+_APART = "\n\n"
+
+
+def with_system(
+    messages: tuple[Message, ...], policy: SystemPolicy, system_prompt: str, guidelines: str
+) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
+    """The messages with the system prompt and then the guidelines in front of all that the case's own system messages
+    say.
+
+    `in_place` moves nothing: what is put in front joins the first message if that is a system message, and is one of
+    its own if not. The other policies make one system message of the leading ones, or of all.
+    """
+    said = tuple(Text(text) for text in (system_prompt, guidelines) if text.strip())
+    notes: list[Note] = []
+    arranged = messages
+    if policy != "in_place":
+        report = Report()
+        arranged = with_policy(messages, policy, report)
+        notes += [Note("moved", loss.what, loss.why) for loss in report.losses]
+        before, after = _systems(messages), _systems(arranged)
+        if after < before:
+            notes.append(Note("merged", f"{before} system messages into {after}", f"the policy is {policy}"))
+    if not said:
+        return _all_joined(arranged, policy), tuple(notes)
+    if arranged and arranged[0].role in SYSTEM_ROLES:
+        first = arranged[0]
+        notes.append(Note("merged", f"the first {first.role} message", "the system prompt and guidelines go before it"))
+        front = Message(first.role, (*said, *first.parts), first.name)
+        return _all_joined((front, *arranged[1:]), policy, is_front=True), tuple(notes)
+    return _all_joined((Message("system", said), *arranged), policy, is_front=True), tuple(notes)
+
+
+def _systems(messages: tuple[Message, ...]) -> int:
+    return sum(message.role in SYSTEM_ROLES for message in messages)
+
+
+def _all_joined(messages: tuple[Message, ...], policy: SystemPolicy, *, is_front: bool = False) -> tuple[Message, ...]:
+    """The messages with the words of the merged one as one text, a blank line between them."""
+    is_merged = is_front or policy != "in_place"
+    if not is_merged or not messages or messages[0].role not in SYSTEM_ROLES:
+        return messages
+    first = messages[0]
+    parts: list[Part] = []
+    for part in first.parts:
+        last = parts[-1] if parts else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            parts[-1] = Text(f"{last.text}{_APART}{part.text}")
+        else:
+            parts.append(part)
+    is_bare = len(parts) == 1 and isinstance(parts[0], Text)
+    return (Message(first.role, tuple(parts), first.name, bare=is_bare), *messages[1:])
+
+
+HEADING = "[[ ## Guidelines ## ]]"
+
+
+class Guidelines:
+    """The guideline files of a case, each once, in the order in which messages name them.
+
+    A look-up is by the segment's own path; patterns are tried once for each path.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[CaseMessage | Message],
+        files: Mapping[str, bytes],
+        patterns: Iterable[str],
+        form: FileForm,
+    ) -> None:
+        expressions = [compile_glob(pattern) for pattern in patterns]
+        self._found: dict[str, FileSegment] = {}
+        self._texts: list[str] = []
+        for message in messages if expressions else ():
+            for segment in message.segments if isinstance(message, CaseMessage) else ():
+                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
+                    self._take(segment, files, expressions, form)
+
+    def _take(
+        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
+    ) -> None:
+        paths = (segment.path, segment.resolved)
+        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
+            return
+        text = file_text(files[segment.resolved], segment)
+        if text is not None:
+            self._found[segment.resolved] = segment
+            self._texts.append(block(segment.path, text, form))
+
+    def __contains__(self, segment: FileSegment) -> bool:
+        return segment.resolved in self._found
+
+    @property
+    def segments(self) -> tuple[FileSegment, ...]:
+        """The files, where they are named first."""
+        return tuple(self._found.values())
+
+    @property
+    def text(self) -> str:
+        """What the system message has of them; empty where there are none."""
+        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""
 
 
 class Delivery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

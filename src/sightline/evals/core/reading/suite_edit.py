@@ -4,16 +4,202 @@ Only the letters of the one value are replaced. Then the new text is read, and i
 before with the one change, nothing is saved and a fault says so.
 """
 
-from sightline.catalog.problem import Path
+import re
+
+from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as Composed
+
+from sightline.catalog.problem import Path, format_path
 from sightline.errors import Code, Fault
 from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.yaml_edit import EditedText, refusal
-from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.reading.yaml_output import STEP, YamlLines, in_flow, item_lines, write_yaml
+from sightline.evals.core.reading.yaml_text import compose_yaml, read_yaml
 from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import join
+
+_COLON = re.compile(r"\s*:")
+_ALIAS = re.compile(r"\s*\*[^\s,\]}]+")
+_COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
+_HEADER = re.compile(r"[|>][-+0-9]*")
+
+
+class EditedText:
+    """A text with one change. The library tells where values stand; only their letters are replaced."""
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self._mark = jsontext.BOM if data.startswith(jsontext.BOM) else b""
+        self._text = data.removeprefix(self._mark).decode("utf-8")
+        self._end_of_line = "\r\n" if "\r\n" in self._text else "\n"
+        self._root = compose_yaml(self._text, file)
+
+    @property
+    def data(self) -> bytes:
+        """The text as it is now."""
+        return self._mark + self._text.encode("utf-8")
+
+    def set(self, path: Path, value: Json) -> None:
+        """Put a value at a path that leads somewhere; the last key of it may be new."""
+        if not path:
+            raise refusal(path, "the whole document cannot be replaced")
+        holder, flows = self._walk(path)
+        step = path[-1]
+        if isinstance(holder, SequenceNode) and isinstance(step, int):
+            dash, end = self._item(holder, step)
+            if flows:
+                self._replace(dash, end, in_flow(value))
+            else:
+                self._write(dash + 1, end, _column(self._text, dash), item_lines(value))
+            return
+        assert isinstance(holder, MappingNode)  # the tree has been walked before
+        entry = next((pair for pair in holder.value if pair[0].value == step), None)
+        if entry is None:
+            self._add(holder, str(step), value, flows=flows)
+            return
+        key, old = entry
+        start = self._after_colon(key)
+        end = max(start, self._end(old, start, key.start_mark.index))
+        if flows:
+            self._replace(start, end, f" {in_flow(value)}")
+        else:
+            self._write(start, end, key.start_mark.column, self._align_list(old, key, value))
+
+    def append(self, path: Path, case: JsonObject, *, is_empty: bool) -> None:
+        """Put a case behind the last one of the list at a path."""
+        if is_empty:
+            self.set(path, [case])
+            return
+        node: Composed = self._root
+        if path:
+            node = next(value for key, value in self._root.value if key.value == path[0])
+        assert isinstance(node, SequenceNode)
+        dash, end = self._item(node, len(node.value) - 1)
+        if node.flow_style:
+            self._replace(end, end, f", {in_flow(case)}")
+            return
+        column = _column(self._text, dash)
+        header, body = item_lines(case)
+        end = self._line_end(end)
+        lines = [f"{' ' * column}- {header}", *(" " * column + line if line else "" for line in body)]
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+
+    def _walk(self, path: Path) -> tuple[Composed, bool]:
+        """The collection that holds the last step, and whether it stands within brackets."""
+        node = self._root
+        flows = _flows(node)
+        for step in path[:-1]:
+            if isinstance(node, SequenceNode) and isinstance(step, int):
+                child = node.value[step]
+                before = node.value[step - 1].start_mark.index if step else node.start_mark.index - 1
+            else:
+                found = [pair for pair in node.value if pair[0].value == step]
+                if not found:
+                    raise refusal(path, "it comes from another mapping by <<")
+                key, child = found[0]
+                before = key.start_mark.index
+            if child.start_mark.index <= before:
+                raise refusal(path, "it comes from another place by an alias")
+            node = child
+            flows = flows or _flows(node)
+        return node, flows
+
+    def _after_colon(self, key: ScalarNode) -> int:
+        found = _COLON.match(self._text, key.end_mark.index)
+        assert found is not None
+        return found.end()
+
+    def _item(self, sequence: SequenceNode, index: int) -> tuple[int, int]:
+        """Where an item's dash stands, or the item itself within brackets, and where it ends."""
+        at = sequence.start_mark.index
+        if sequence.flow_style:
+            item = sequence.value[index]
+            return item.start_mark.index, self._end(item, item.start_mark.index, at)
+        column = sequence.start_mark.column
+        dash, end = at, at
+        for number, item in enumerate(sequence.value[: index + 1]):
+            if number or not self._text.startswith("-", at):
+                pattern = re.compile(r"^ *-(?=\s|$)" if not number else rf"^ {{{column}}}-(?=\s|$)", re.MULTILINE)
+                found = pattern.search(self._text, end)
+                assert found is not None
+                dash = found.end() - 1
+                column = _column(self._text, dash)
+            end = max(dash + 1, self._end(item, dash + 1, dash))
+        return dash, end
+
+    def _end(self, node: Composed, start: int, above: int) -> int:
+        """Where the letters of a value end. `start` is where it may begin, `above` where its key or dash stands."""
+        if node.start_mark.index <= above:  # an alias: its value stands further up
+            found = _ALIAS.match(self._text, start)
+            return found.end() if found is not None else start
+        if isinstance(node, ScalarNode) and node.style in ("|", ">"):
+            return len(self._text[: node.end_mark.index].rstrip())
+        if isinstance(node, ScalarNode) or _flows(node):
+            return start if node.start_mark.index == node.end_mark.index else int(node.end_mark.index)
+        if isinstance(node, SequenceNode):
+            return self._item(node, len(node.value) - 1)[1]
+        key, value = node.value[-1]
+        after = self._after_colon(key)
+        return max(after, self._end(value, after, key.start_mark.index))
+
+    def _align_list(self, old: Composed, key: ScalarNode, value: Json) -> YamlLines:
+        """The value, with a list where the list before stood: beneath its key or indented."""
+        new = write_yaml(value)
+        is_beneath = isinstance(old, SequenceNode) and old.start_mark.column == key.start_mark.column
+        if is_beneath and not _flows(old) and isinstance(value, list):
+            return YamlLines(new.header, tuple(line.removeprefix(STEP) for line in new.body))
+        return new
+
+    def _add(self, mapping: MappingNode, key: str, value: Json, *, flows: bool) -> None:
+        if flows:
+            close = mapping.end_mark.index - 1
+            comma = ", " if mapping.value else ""
+            self._replace(close, close, f"{comma}{in_flow(key)}: {in_flow(value)}")
+            return
+        column = mapping.value[0][0].start_mark.column
+        end = self._line_end(self._end(mapping, 0, -1))
+        header, body = write_yaml({key: value}).body[0], write_yaml({key: value}).body[1:]
+        lines = [" " * column + line.removeprefix(STEP) if line else "" for line in (header, *body)]
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+
+    def _line_end(self, at: int) -> int:
+        found = re.compile(r"[^\r\n]*").match(self._text, at)
+        assert found is not None
+        return found.end()
+
+    def _write(self, start: int, end: int, column: int, new: YamlLines) -> None:
+        """Replace what stands behind a colon or a dash. A comment on its line stays there."""
+        line_end = self._line_end(start)
+        last = self._line_end(end)
+        tail = self._text[end:last].rstrip()
+        if end > line_end:
+            first = self._text[start:line_end]
+            comment = (
+                _COMMENT.search(first) if _HEADER.match(first.lstrip()) or not first.split("#")[0].strip() else None
+            )
+            tail = (comment[0] if comment else "") + tail
+        lines = [f" {new.header}" if new.header else "", *(" " * column + line if line else "" for line in new.body)]
+        lines[0] += tail
+        self._replace(start, last, self._end_of_line.join(lines))
+
+    def _replace(self, start: int, end: int, text: str) -> None:
+        self._text = self._text[:start] + text + self._text[end:]
+
+
+def refusal(path: Path, why: str) -> Fault:
+    """The fault of a change that cannot be made here."""
+    return Fault(Code.USAGE, f"{format_path(path) or 'the document'}: {why}", hint="Change the file in an editor.")
+
+
+def _flows(node: Composed) -> bool:
+    """Whether it is a collection in brackets."""
+    return isinstance(node, CollectionNode) and bool(node.flow_style)
+
+
+def _column(text: str, at: int) -> int:
+    return at - (text.rfind("\n", 0, at) + 1)
+
 
 _TESTS = ("tests", "eval_cases", "evalcases")
 

@@ -1,16 +1,30 @@
 """Two sides on the same cases: the difference, its interval, and exact tests of it."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import msgspec
 
 from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw, bootstrap_interval
 from sightline.evals.core.statistics.clusters import sums_of
-from sightline.evals.core.statistics.interval import LEVEL, Interval
+from sightline.evals.core.statistics.distributions import normal_quantile
+from sightline.evals.core.statistics.interval import LEVEL, Interval, upper
 from sightline.evals.core.statistics.mean import Mean, mean_of
 from sightline.evals.core.statistics.permutation import Permutation, permutation_test
-from sightline.evals.core.statistics.power import cases_needed, smallest_effect
 from sightline.evals.core.statistics.sign_test import sign_test
+
+POWER = 0.8
+
+
+def smallest_effect(error: float, level: float = LEVEL, power: float = POWER) -> float:
+    """The true difference that would be found with this probability, given the standard error (Miller 2024)."""
+    return (normal_quantile(upper(level)) + normal_quantile(power)) * error
+
+
+def cases_needed(effect: float, error: float, count: int, level: float = LEVEL, power: float = POWER) -> int:
+    """How many cases, grouped as these, it takes to find such a difference where `count` of them have this error."""
+    return ceil(count * (smallest_effect(error, level, power) / effect) ** 2)
+
 
 NOISE = 1e-9
 """Scores that differ by no more than this are the same number, told by two computations."""
