@@ -10,8 +10,7 @@ import pytest
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver
-from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
+from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
 from sightline.evals.core.suite import Case
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json

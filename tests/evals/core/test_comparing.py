@@ -2,9 +2,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import GraderPair, RunComparison, compare
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import Score
+from sightline.evals.core.result import CaseObservation, CaseResult, Score
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
 

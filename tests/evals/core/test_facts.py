@@ -1,7 +1,9 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import (
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, ToolUse
+from sightline.evals.core.run_state import (
     CaseDone,
     CaseStarted,
     EvalBegan,
@@ -12,10 +14,6 @@ from sightline.evals.core.facts import (
     read,
     write,
 )
-from sightline.evals.core.observation import CaseObservation, ToolUse
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Check, Score
 from sightline.evals.core.suite import (
     CallSegment,
     Case,

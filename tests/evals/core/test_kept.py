@@ -1,7 +1,4 @@
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore
-from sightline.evals.core.stored_media import LONGEST_INLINE, replace_media
+from sightline.evals.core.result import LONGEST_INLINE, CaseObservation, CaseResult, CaseScore, replace_media
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, Text, ToolResult
 

@@ -1,6 +1,6 @@
 """What a target did."""
 
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 
 
 def test_what_is_not_known_is_none_and_not_nothing() -> None:

@@ -1,6 +1,6 @@
 """Places in files, as a person reads them."""
 
-from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.suite import SuitePlace
 
 
 def test_a_place_is_file_line_and_column() -> None:

@@ -2,9 +2,7 @@
 
 import msgspec
 
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 
 
 def test_case_target_and_trial_make_a_row_one_of_a_kind() -> None:

@@ -1,10 +1,6 @@
-from sightline.evals.core.facts import CaseDone, EvalBegan, EvalFact, Key
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.run_state import NOT_RUN, EvalState
-from sightline.evals.core.schedule import Schedule
-from sightline.evals.core.score import CaseScore, Verdict
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, Verdict
+from sightline.evals.core.run_state import NOT_RUN, CaseDone, EvalBegan, EvalFact, EvalState, Key, Schedule
 from sightline.evals.core.suite import Case, Execution, Suite, Trials
 from sightline.evals.core.target import TargetSpec
 

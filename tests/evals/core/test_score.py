@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from sightline.evals.core.score import Check, Score
+from sightline.evals.core.result import Check, Score
 
 
 def test_scores_hold_scores() -> None:

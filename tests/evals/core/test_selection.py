@@ -1,8 +1,7 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.selection import select_cases, targets_of
+from sightline.evals.core.options import RunOptions, select_cases, targets_of
 from sightline.evals.core.suite import Case, Execution, Suite
 
 SUITE = Suite(

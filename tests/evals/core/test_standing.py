@@ -1,12 +1,19 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import CaseDone, CaseStarted, EvalBegan, EvalEnded, EvalTaken, Reopened
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.run_state import EvalState, fold_facts, has_passed
-from sightline.evals.core.score import CaseScore, Verdict
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, Verdict
+from sightline.evals.core.run_state import (
+    CaseDone,
+    CaseStarted,
+    EvalBegan,
+    EvalEnded,
+    EvalState,
+    EvalTaken,
+    Reopened,
+    fold_facts,
+    has_passed,
+)
 from sightline.evals.core.suite import Case, Execution, Suite
 from sightline.evals.core.target import TargetSpec
 

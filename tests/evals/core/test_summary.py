@@ -1,9 +1,7 @@
 import pytest
 
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Score
-from sightline.evals.core.statistics.rates import wilson_interval
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score
+from sightline.evals.core.statistics.intervals import wilson_interval
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.model.usage import Usage
 from tests.evals.core.chance import drawing

@@ -1,4 +1,4 @@
-from sightline.evals.core.trend import TrendRun, trends
+from sightline.evals.core.summary import TrendRun, trends
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import row
 

@@ -13,8 +13,7 @@ from sightline.evals.core.delivery.attachment import (
     picture_link,
     refusal,
 )
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import FileSegment, ImageSegment
+from sightline.evals.core.suite import FileSegment, ImageSegment, SuitePlace
 from sightline.model.parts import Audio, Document, Image, Inline, Link
 from tests.picture_files import png
 

@@ -1,4 +1,4 @@
-from sightline.evals.core.delivery.calls import CallLedger, argument_text
+from sightline.evals.core.delivery.question import CallLedger, argument_text
 from sightline.evals.core.suite import CallSegment, CaseMessage, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall, ToolResult

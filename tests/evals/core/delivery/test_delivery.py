@@ -5,8 +5,15 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import Delivery, content, deliver
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.core.suite import (
+    CallSegment,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    TextSegment,
+)
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Text, ToolCall, ToolResult
 from tests.picture_files import png

@@ -1,6 +1,6 @@
 from collections.abc import Iterator, Mapping
 
-from sightline.evals.core.delivery.delivery import Guidelines
+from sightline.evals.core.delivery.attachment import Guidelines
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Text

@@ -1,7 +1,7 @@
 import msgspec
 
-from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.suite import SuitePlace
 
 
 def test_a_note_says_what_why_and_where() -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
+from sightline.evals.core.delivery.delivery import last_exchanges, turn_messages
 from sightline.evals.core.suite import Case, CaseMessage, CaseTurn, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Text

@@ -1,8 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.ask import ask, file_text
-from sightline.evals.core.graders.steps import Executed, FileContent, NeedFile, StepFailed
+from sightline.evals.core.graders.steps import Executed, FileContent, NeedFile, StepFailed, ask, file_text
 from tests.grading_stage import BROKEN, driven
 
 

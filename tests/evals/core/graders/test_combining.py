@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.grade import combine_scores
-from sightline.evals.core.score import Score, Verdict
+from sightline.evals.core.graders.finding import combine_scores
+from sightline.evals.core.result import Score, Verdict
 
 
 def score(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.steps import CallPython, Execute, Executed, Judged, NeedFile, Returned
-from sightline.evals.core.graders.subject import Grading
 from sightline.evals.core.suite import CaseMessage, FileSegment
 from tests.grading_stage import BROKEN, seen, spec, told
 
@@ -90,16 +90,18 @@ def test_an_assertion_whose_reference_cannot_be_read_is_not_graded() -> None:
 def test_what_is_wrong_is_told() -> None:
     assert told(spec("code-grader")) == [("", "one thing to run is expected")]
     assert told(spec("code-grader", command=["a"], python="a.py:f")) == [("command", "one thing to run is expected")]
-    assert told(spec("code-grader", command=[])) == [("command", "a list of texts is expected, not an empty list")]
-    assert told(spec("code-grader", python="a.py")) == [("python", "a file and a function are expected")]
+    assert told(spec("code-grader", command=[])) == [
+        ("command", "command must be text or a list, each text, not an empty list")
+    ]
+    assert told(spec("code-grader", python="a.py")) == [("python", "python must be a file and a function, not text")]
     assert told(spec("code-grader", command=["a"], target="x")) == [
-        ("target", "true or an object is expected, not 'x'")
+        ("target", "target must be true or false or a mapping, not text")
     ]
     assert told(spec("code-grader", command=["a"], preprocessors=[])) == [
         ("preprocessors", "there are no preprocessors here")
     ]
     assert told(spec("code-grader", command=["a"], comand="b")) == [("comand", "'comand' is passed on as it is")]
     assert told(spec("inline-assert", value="x")) == [
-        ("", "one thing to run is expected"),
-        ("value", "there is no field 'value' here"),
+        ("value", 'the grader inline-assert has no key "value"'),
+        ("", 'the grader inline-assert lacks the key "python"'),
     ]

@@ -1,8 +1,7 @@
 import pytest
 
-from sightline.evals.core.graders.conversation import NOT_HELD, as_one, together
-from sightline.evals.core.observation import CaseObservation, ToolUse
-from sightline.evals.core.score import CaseScore, Score
+from sightline.evals.core.graders.grade import NOT_HELD, as_one, together
+from sightline.evals.core.result import CaseObservation, CaseScore, Score, ToolUse
 from sightline.model.usage import Usage
 from tests.grading_stage import message
 

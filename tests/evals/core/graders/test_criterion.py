@@ -1,21 +1,26 @@
 import pytest
 
-from sightline.evals.core.graders.criterion import Criterion, Range, read_criteria
+from sightline.evals.core.graders.grade import GRADERS
+from sightline.evals.core.graders.grader import GraderReader
+from sightline.evals.core.graders.judge import RubricsConfig
+from sightline.evals.core.graders.rubric import Criterion, Range, criteria_of
 from sightline.model.json import Json
-from tests.grading_stage import fields
+from tests.grading_stage import spec, told
 
 
 def read(*values: Json) -> tuple[Criterion, ...]:
-    it = fields({"criteria": list(values)})
-    found = read_criteria(it, "criteria")
-    assert it.problems == []
-    return found
+    config = {"criteria": list(values)}
+    reader = GraderReader(spec("rubrics", **config), "it", GRADERS)
+    found = reader.read(config, RubricsConfig)
+    assert found is not None
+    criteria = criteria_of(found.criteria, "criteria", reader)
+    assert reader.problems == []
+    return criteria
 
 
 def wrong(*values: Json) -> list[tuple[str, str]]:
-    it = fields({"criteria": list(values)})
-    read_criteria(it, "criteria")
-    return [(each.path.removeprefix("it.criteria"), each.message) for each in it.problems]
+    found = told(spec("rubrics", criteria=list(values)))
+    return [(path.removeprefix("criteria"), message) for path, message in found]
 
 
 def test_a_sentence_is_a_criterion_that_must_hold() -> None:
@@ -52,20 +57,30 @@ def test_the_points_that_a_criterion_must_get(settings: dict[str, Json], floor: 
 @pytest.mark.parametrize(
     ("values", "problems"),
     [
-        ([5], [("[0]", "a criterion is expected, not 5")]),
-        ([" "], [("[0]", "a criterion is expected, not an empty text")]),
-        ([{"id": "a"}], [("[0].outcome", "outcome is missing")]),
-        ([{"outcome": "x", "operator": "corectness"}], [("[0].operator", "'corectness' is not known here")]),
-        ([{"outcome": "x", "wieght": 1}], [("[0].wieght", "there is no field 'wieght' here")]),
+        ([5], [("[0]", "criteria[0] must be text or a mapping, not 5")]),
+        ([" "], [("[0]", "criteria[0] must be text or a mapping, not empty text")]),
+        ([{"id": "a"}], [("[0]", 'the criterion lacks the key "outcome"')]),
+        (
+            [{"outcome": "x", "operator": "corectness"}],
+            [("[0].operator", 'operator must be one of "contradiction", "correctness", not "corectness"')],
+        ),
+        ([{"outcome": "x", "wieght": 1}], [("[0].wieght", 'criteria[0] has no key "wieght"')]),
         (["x", {"id": "rubric-1", "outcome": "y"}], [("[1].id", "there are two criteria 'rubric-1'")]),
         ([{"outcome": "x", "weight": 0}], [("", "no criterion has any weight")]),
         ([{"score_ranges": RANGES[:1] * 2}], [("[0].score_ranges", "two ranges have points in common")]),
         (
-            [{"outcome": "x", "score_ranges": [{"score_range": [5, 4], "outcome": "x"}, 5]}],
+            [{"outcome": "x", "score_ranges": [{"score_range": [5], "outcome": "x"}, 5]}],
             [
-                ("[0].score_ranges[0]", "this is no range of points"),
-                ("[0].score_ranges[1]", "this is no range of points"),
+                (
+                    "[0].score_ranges[0].score_range",
+                    "score_range must be two whole numbers from 0 to 10, such as [0, 3], not a list",
+                ),
+                ("[0].score_ranges[1]", "score_ranges[1] must be a mapping, not 5"),
             ],
+        ),
+        (
+            [{"score_ranges": [{"score_range": [5, 4], "outcome": "x"}]}],
+            [("[0].score_ranges[0]", "this is no range of points")],
         ),
     ],
 )
@@ -73,7 +88,7 @@ def test_what_is_wrong_is_told_with_its_path(values: list[Json], problems: list[
     assert wrong(*values) == problems
 
 
-@pytest.mark.parametrize("bounds", [{"1": "bad"}, {"0": "bad", "x": "good"}, {"0": 5}, {}, {"0": "a", "11": "b"}])
+@pytest.mark.parametrize("bounds", [{"1": "bad"}, {"0": "bad", "x": "good"}, {"00": "bad"}, {}, {"0": "a", "11": "b"}])
 def test_where_points_begin_has_to_start_at_0(bounds: Json) -> None:
     assert wrong({"outcome": "x", "score_ranges": bounds}) == [
         ("[0].score_ranges", "these are no points from 0 to 10 with words")

@@ -1,9 +1,8 @@
 import pytest
 
-from sightline.evals.core.graders.expectation import plain_text, reference_data, reference_text
-from sightline.evals.core.graders.json_equality import ABSENT
+from sightline.evals.core.graders.expectation import ABSENT, plain_text, reference_data, reference_text
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.steps import FileContent, NeedFile, StepFailed
-from sightline.evals.core.graders.subject import Grading
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from tests.grading_stage import driven
 

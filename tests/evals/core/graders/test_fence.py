@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.fence import Fence
+from sightline.evals.core.graders.prompt import Fence
 
 HOSTILE = st.lists(
     st.text() | st.from_regex(r"(</?BLOCK-[0-9]{1,3} answer>|block-[0-9]{1,12}|<block-1 answer>)+", fullmatch=True)

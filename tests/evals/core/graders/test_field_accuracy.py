@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.graders.field_accuracy import number_of
-from sightline.evals.core.graders.subject import Grading
+from sightline.evals.core.graders.finding import Grading
 from sightline.model.json import Json
 from sightline.wire.jsontext import encode
 from tests.grading_stage import seen, spec, told
@@ -113,12 +113,16 @@ def test_fields_that_are_wrong_are_told_with_their_path() -> None:
         {"path": "..", "match": "date", "formats": ["DD.MM"], "tolerence": 1},
     ]
     assert told(spec("field-accuracy", fields=fields, aggregation="sum")) == [
-        ("fields[0]", "an object is expected, not 5"),
-        ("fields[1].path", "path is missing"),
-        ("fields[1].match", "'exat' is not known here"),
-        ("fields[2].path", "'..' names no field"),
-        ("fields[2].formats", "'DD.MM' is no format"),
-        ("fields[2].tolerence", "there is no field 'tolerence' here"),
-        ("aggregation", "'sum' is not known here"),
+        ("fields[0]", "fields[0] must be a mapping, not 5"),
+        ("fields[1].match", 'match must be one of "date", "exact", "numeric_tolerance", not "exat"'),
+        ("fields[1]", 'fields[1] lacks the key "path"'),
+        ("fields[2].tolerence", 'fields[2] has no key "tolerence"'),
+        ("aggregation", 'aggregation must be one of "all_or_nothing", "weighted_average", not "sum"'),
     ]
-    assert told(spec("field-accuracy", fields=[])) == [("fields", "no field is given")]
+    wrong: Json = {"path": "..", "formats": ["DD.MM"]}
+    assert told(spec("field-accuracy", fields=[wrong])) == [
+        ("fields[0].path", "'..' names no field"),
+        ("fields[0].formats", "'DD.MM' is no format"),
+    ]
+    ((path, _),) = told(spec("field-accuracy", fields=[]))
+    assert path == "fields"

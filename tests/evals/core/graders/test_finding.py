@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from sightline.evals.core.graders.finding import (
     GraderFinding,
+    Grading,
+    GradingSubject,
     at_once,
     finding_without_score,
     floor_of,
@@ -14,9 +16,7 @@ from sightline.evals.core.graders.finding import (
     score_of,
     share,
 )
-from sightline.evals.core.graders.subject import Grading, GradingSubject
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.score import Check, Score
+from sightline.evals.core.result import CaseObservation, Check, Score
 from sightline.evals.core.suite import GraderSpec
 from tests.grading_stage import driven
 

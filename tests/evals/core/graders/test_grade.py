@@ -1,11 +1,10 @@
 import pytest
 
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import check_graders, grade, prepare
 from sightline.evals.core.graders.steps import Judge
-from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import CaseMessage, GraderSpec
+from sightline.evals.core.result import CaseObservation
+from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
 from tests.grading_stage import BROKEN, HERE, case, driven, says, spec
 
 CONTAINS = spec("contains", value="Paris")
@@ -65,12 +64,17 @@ def test_everything_that_is_wrong_is_told_before_anything_is_run() -> None:
         (str(each.place), each.path, each.message, each.suggestion)
         for each in check_graders(wrong, "tests[0].assertions")
     ] == [
-        ("suite.yaml:9:3", "tests[0].assertions[1].value", "value is missing", "Give the text to look for, in quotes."),
         (
             "suite.yaml:9:3",
             "tests[0].assertions[1].valeu",
-            "there is no field 'valeu' here",
+            'the grader contains has no key "valeu"',
             'Did you mean "value"?',
+        ),
+        (
+            "suite.yaml:9:3",
+            "tests[0].assertions[1]",
+            'the grader contains lacks the key "value"',
+            "Give the text to look for, in quotes.",
         ),
     ]
     assert check_graders([CONTAINS]) == ()

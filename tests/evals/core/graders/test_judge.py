@@ -1,8 +1,8 @@
 import pytest
 
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.steps import FileContent, Judge
-from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
@@ -132,10 +132,10 @@ def test_a_judge_that_leaves_a_criterion_out_twice_has_not_graded() -> None:
 
 
 def test_what_is_wrong_is_told() -> None:
-    assert told(spec("rubrics")) == [("criteria", "no criterion is given")]
+    assert told(spec("rubrics")) == [("", 'the grader rubrics lacks the key "criteria"')]
     assert told(spec("llm-grader", preprocessors=[], temperature=3)) == [
+        ("temperature", "temperature must be a number from 0 to 2, not 3"),
         ("preprocessors", "there are no preprocessors here"),
-        ("temperature", "3 is not at least 0 and at most 2"),
     ]
 
 

@@ -1,7 +1,7 @@
-from sightline.evals.core.graders.finding import GraderFinding
-from sightline.evals.core.graders.judge_question import Question, ask_judge, sum_if_known, total_spent
+from sightline.evals.core.graders.finding import GraderFinding, sum_if_known, total_spent
+from sightline.evals.core.graders.judge import Question, ask_judge
+from sightline.evals.core.graders.rubric import read_free
 from sightline.evals.core.graders.steps import Judge, Judged
-from sightline.evals.core.graders.verdict import read_free
 from sightline.model.parts import Image, Link
 from sightline.model.usage import Usage
 from tests.grading_stage import BROKEN, driven, says, words

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.json_equality import ABSENT, alike, value_at
+from sightline.evals.core.graders.expectation import ABSENT, alike, value_at
 from sightline.model.json import Json
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseObservation
 from sightline.model.usage import Usage
 from tests.grading_stage import seen, spec, told
 
@@ -48,6 +48,6 @@ def test_what_is_over_its_limit_fails_whatever_else_is_not_known() -> None:
 
 
 def test_a_limit_has_to_be_given() -> None:
-    assert told(spec("latency")) == [("threshold", "threshold is missing")]
-    assert told(spec("cost", budget=-1)) == [("budget", "-1 is not at least 0")]
+    assert told(spec("latency")) == [("", 'the grader latency lacks the key "threshold"')]
+    assert told(spec("cost", budget=-1)) == [("budget", "budget must be a number, 0 or more, not -1")]
     assert told(spec("token-usage")) == [("", "no limit is given")]

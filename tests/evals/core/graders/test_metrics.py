@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.model.usage import Usage
 from tests.grading_stage import seen, spec, told
 

@@ -62,7 +62,7 @@ def test_a_command_that_breaks_down_leaves_it_not_graded(ended: Executed) -> Non
 
 
 def test_another_answer_is_the_drivers_mistake() -> None:
-    with pytest.raises(Fault, match="Execute was answered by Brought"):
+    with pytest.raises(Fault, match="Execute was answered by FileContent"):
         seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[FileContent(b"")])
 
 

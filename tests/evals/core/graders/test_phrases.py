@@ -44,7 +44,7 @@ def test_an_answer_without_words_contains_nothing() -> None:
 
 
 def test_what_to_look_for_has_to_be_a_text() -> None:
-    assert told(spec("contains", value=42)) == [("value", "a text is expected, not 42")]
-    assert told(spec("contains")) == [("value", "value is missing")]
-    assert told(spec("contains-any", value="x")) == [("value", "a list of texts is expected, not 'x'")]
-    assert told(spec("equals", value="x", trim=True)) == [("trim", "there is no field 'trim' here")]
+    assert told(spec("contains", value=42)) == [("value", "value must be text, not 42")]
+    assert told(spec("contains")) == [("", 'the grader contains lacks the key "value"')]
+    assert told(spec("contains-any", value="x")) == [("value", "value must be a list, each text, not text")]
+    assert told(spec("equals", value="x", trim=True)) == [("trim", 'the grader equals has no key "trim"')]

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.steps import Execute, Executed, FileContent, NeedFile
-from sightline.evals.core.graders.subject import Grading
 from tests.grading_stage import BROKEN, problems, says, seen, spec, told, words
 
 HALF = says({"score": 0.5})
@@ -43,11 +43,11 @@ def test_a_command_that_writes_a_prompt_gets_the_graders_own_fields() -> None:
 
 
 def test_what_is_wrong_is_told() -> None:
-    assert told(spec("llm-grader", criteria="be kind")) == [("criteria", "there is no field 'criteria' here")]
-    assert told(spec("llm-grader", prompt=5)) == [("prompt", "a text is expected, not 5")]
+    assert told(spec("llm-grader", criteria="be kind")) == [("criteria", 'the grader llm-grader has no key "criteria"')]
+    assert told(spec("llm-grader", prompt=5)) == [("prompt", "prompt must be text or a mapping, not 5")]
     assert told(spec("llm-grader", prompt={"comand": ["x"]})) == [
-        ("prompt.command", "command is missing"),
-        ("prompt.comand", "there is no field 'comand' here"),
+        ("prompt.comand", 'prompt has no key "comand"'),
+        ("prompt", 'prompt lacks the key "command"'),
     ]
 
 

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.protocol import checks_of, from_command, from_value, score_of
+from sightline.evals.core.graders.command import checks_of, from_command, from_value, score_of
 from sightline.evals.core.graders.steps import Executed
-from sightline.evals.core.score import Check
+from sightline.evals.core.result import Check
 from sightline.model.json import Json
 
 

@@ -1,9 +1,9 @@
 import pytest
 
+from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.grade import GRADERS
 from sightline.evals.core.graders.grader import prepare_grader, run_grader
-from sightline.evals.core.graders.registry import GRADERS
-from sightline.evals.core.graders.subject import Grading, GradingSubject
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.suite import GraderSpec
 from tests.grading_stage import driven, problems, spec
 
@@ -28,7 +28,7 @@ def test_a_grader_that_cannot_be_run_has_not_graded() -> None:
             [],
         )
         assert score.verdict == "not_graded"
-        assert score.reason.startswith("it cannot be run: assertions[0].")
+        assert score.reason.startswith("it cannot be run: assertions[0]")
 
 
 def test_a_grader_without_a_name_is_named_for_what_it_looks_for() -> None:

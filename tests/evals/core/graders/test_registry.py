@@ -1,4 +1,4 @@
-from sightline.evals.core.graders.registry import GRADERS
+from sightline.evals.core.graders.grade import GRADERS
 
 
 def test_every_type_that_agentv_has_is_in_the_table() -> None:

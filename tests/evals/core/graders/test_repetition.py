@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from sightline.evals.core.graders.repetition import is_bounded
+from sightline.evals.core.graders.text import is_bounded
 
 ANSWER = "The total is 1,234.50 USD, due on 2025-01-15.\n" * 100
 

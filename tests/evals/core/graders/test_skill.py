@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from tests.grading_stage import seen, spec, told
 
 
@@ -29,7 +29,7 @@ def test_what_was_looked_through_is_told() -> None:
 
 
 def test_a_skill_has_to_be_named() -> None:
-    assert told(spec("skill-trigger")) == [("skill", "skill is missing")]
+    assert told(spec("skill-trigger")) == [("", 'the grader skill-trigger lacks the key "skill"')]
 
 
 def test_a_program_that_tells_only_its_last_words_may_have_used_it() -> None:

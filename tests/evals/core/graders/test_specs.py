@@ -1,4 +1,4 @@
-from sightline.evals.core.graders.specs import kind_of, name_of
+from sightline.evals.core.graders.grader import kind_of, name_of
 
 
 def test_older_suites_write_underscores() -> None:

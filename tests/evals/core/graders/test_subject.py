@@ -1,5 +1,5 @@
-from sightline.evals.core.graders.subject import DEFAULT_THRESHOLD, Grading, GradingSubject
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.graders.finding import DEFAULT_THRESHOLD, Grading, GradingSubject
+from sightline.evals.core.result import CaseObservation
 
 
 def test_what_is_graded_are_the_words_of_the_answer() -> None:

@@ -1,7 +1,7 @@
-from sightline.evals.core.graders.criterion import Criterion
-from sightline.evals.core.graders.subject import Grading, GradingSubject
-from sightline.evals.core.graders.template import NAMES, fill_template, material, unknown_variables, variables_of
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.prompt import NAMES, fill_template, material, unknown_variables, variables_of
+from sightline.evals.core.graders.rubric import Criterion
+from sightline.evals.core.result import CaseObservation, ToolUse
 from tests.grading_stage import message
 
 SUBJECT = GradingSubject(

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.trajectory import Expected, match_calls
-from sightline.evals.core.observation import CaseObservation, ToolUse
-from sightline.evals.core.score import Score
+from sightline.evals.core.graders.tool_calls import ExpectedCall, match_calls
+from sightline.evals.core.result import CaseObservation, Score, ToolUse
 from sightline.model.json import Json
 from tests.grading_stage import seen, spec, told
 
@@ -96,7 +95,7 @@ def test_a_time_that_is_not_known_is_not_graded_unless_it_fails_anyway() -> None
 
 
 def test_as_many_of_the_expected_get_a_call_as_can() -> None:
-    expected = [Expected("a"), Expected("a", {"n": 1}), Expected("b")]
+    expected = [ExpectedCall(tool="a"), ExpectedCall(tool="a", args={"n": 1}), ExpectedCall(tool="b")]
     assert match_calls(expected, uses("a:1", "a:2", "c")) == {0: 1, 1: 0}
 
 
@@ -124,22 +123,29 @@ def test_a_score_is_from_0_to_1_and_1_only_if_every_check_held(
 
 
 def test_what_is_wrong_is_told_with_its_path() -> None:
-    assert told(spec("tool-trajectory", mode="in-order", expected=[])) == [("mode", "'in-order' is not known here")]
+    assert told(spec("tool-trajectory", mode="in-order", expected=[])) == [
+        ("mode", 'mode must be one of "any_order", "exact", "in_order", "subset", "superset", not "in-order"')
+    ]
     assert told(spec("tool-trajectory", mode="any_order", expected=[{"tool": "a"}])) == [
         ("minimums", "minimums is missing"),
         ("expected", "any_order looks at minimums only"),
     ]
-    assert told(spec("tool-trajectory", mode="exact", minimums={"a": 1.5, "b": 1})) == [
-        ("minimums.a", "a whole number is expected, not 1.5"),
+    assert told(spec("tool-trajectory", mode="exact", minimums={"a": 1.5})) == [
+        ("minimums.a", "a must be a whole number, 0 or more, not 1.5"),
+    ]
+    assert told(spec("tool-trajectory", mode="exact", minimums={"b": 1})) == [
         ("minimums", "minimums are for any_order only"),
         ("expected", "expected is missing"),
     ]
     assert told(spec("tool-trajectory", mode="superset", expected=[5, {"args": 5, "args_match": "exat", "n": 1}])) == [
-        ("expected[0]", "an object is expected, not 5"),
-        ("expected[1].tool", "tool is missing"),
-        ("expected[1].args", "an object is expected, not 5"),
-        ("expected[1].args_match", "'exat' is not known here"),
-        ("expected[1].n", "there is no field 'n' here"),
+        ("expected[0]", "expected[0] must be a mapping, not 5"),
+        ("expected[1].args", 'args must be "any" or a mapping, not 5'),
+        (
+            "expected[1].args_match",
+            'args_match must be one of "exact", "ignore", "subset", "superset" or a list, each text, not "exat"',
+        ),
+        ("expected[1].n", 'expected[1] has no key "n"'),
+        ("expected[1]", 'expected[1] lacks the key "tool"'),
     ]
     assert told(spec("tool-trajectory", mode="exact", expected=[{"tool": "a", "input": {}}])) == [
         ("expected[0].input", "it is not looked at")

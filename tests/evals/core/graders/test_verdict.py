@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.criterion import Criterion, Range
 from sightline.evals.core.graders.finding import GraderFinding
-from sightline.evals.core.graders.verdict import Misread, read_checklist, read_free, read_points
-from sightline.evals.core.score import Check
+from sightline.evals.core.graders.rubric import Criterion, Misread, Range, read_checklist, read_free, read_points
+from sightline.evals.core.result import Check
 from sightline.wire.jsontext import encode
 
 TWO = (Criterion("a", "is right", weight=3.0, floor=1.0), Criterion("b", "is short"))

@@ -3,8 +3,7 @@ from collections.abc import Iterator
 import pytest
 from jsonschema.validators import Draft202012Validator
 
-from sightline.evals.core.graders.criterion import Criterion
-from sightline.evals.core.graders.verdict_schema import FREE, checklist_schema, points_schema
+from sightline.evals.core.graders.rubric import FREE, Criterion, checklist_schema, points_schema
 from sightline.model.json import Json, JsonObject
 
 CRITERIA = (Criterion("a"), Criterion("b"))

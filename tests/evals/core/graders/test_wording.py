@@ -1,7 +1,7 @@
 import pytest
 
-from sightline.evals.core.graders.judge_text import calls_told, compact, has_rounds, pretty, shorten, transcript
-from sightline.evals.core.observation import ToolUse
+from sightline.evals.core.graders.expectation import calls_told, compact, has_rounds, pretty, shorten, transcript
+from sightline.evals.core.result import ToolUse
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, MadeCase, make_case
-from sightline.evals.core.making.recording import RecordedExchange
-from sightline.evals.core.reading.suite_edit import append_case
+from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, MadeCase, RecordedExchange, make_case
 from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.reading.yaml_edit import append_case
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
 from sightline.model.message import Message

@@ -1,5 +1,5 @@
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.recording import Conversation, RecordedExchange, RecordedTurn, join_exchanges, turns_of
+from sightline.evals.core.making.case import Conversation, RecordedExchange, RecordedTurn, join_exchanges, turns_of
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Text, ToolCall, ToolResult

@@ -2,11 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.making.placeholders import KINDS, Placeholders
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.interpolation import with_environment, with_variables
-from sightline.evals.core.reading.node import Node
+from sightline.evals.core.making.case_writer import KINDS, Placeholders
+from sightline.evals.core.reading.document import Node, SuiteFindings
+from sightline.evals.core.reading.sources import with_environment, with_variables
+from sightline.evals.core.suite import SuitePlace
 
 HOME = "/ho" + "me/ada"
 MAC = "/Us" + "ers/ada"

@@ -2,8 +2,7 @@ from base64 import b64encode
 
 import pytest
 
-from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, slug
-from sightline.evals.core.making.placeholders import Placeholders
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (

@@ -207,8 +207,8 @@ def test_a_circle_of_targets_is_told() -> None:
     [
         ("targets: [", "while parsing a flow node"),
         ("other: 1", "the file has no targets"),
-        ("targets: {a: 1}", "targets has to be a list"),
-        ("targets: [word]", "a target has to be a mapping"),
+        ("targets: {a: 1}", "targets must be a list"),
+        ("targets: [word]", "a target must be a mapping"),
         ("targets: [{provider: mock}]", "the target has no name"),
         ("targets: [{name: a}, {name: a}]", 'there are two targets "a"'),
     ],

@@ -128,17 +128,17 @@ def test_variables_leave_the_names_of_graders_alone() -> None:
     [
         ("criteria: x", "the test has no input"),
         ("input: x\nprompt: y", 'a test has no key "prompt"'),
-        ("input: x\nvars: [1]", "vars has to be a mapping"),
-        ("input: x\nmetadata: text", "metadata has to be a mapping"),
-        ("input: x\nmetadata: {systemPrompt: 3}", "systemPrompt has to be text"),
+        ("input: x\nvars: [1]", "vars must be a mapping"),
+        ("input: x\nmetadata: text", "metadata must be a mapping"),
+        ("input: x\nmetadata: {systemPrompt: 3}", "systemPrompt must be text"),
         ("input: x\nmode: conversation", "mode: conversation needs turns"),
-        ("input: x\nmode: chat", "mode has to be one of conversation"),
-        ("turns: hello", "turns has to be a list"),
-        ("turns: [hello]", "a turn has to be a mapping"),
-        ("turns: [{assertions: [x]}]", "the turn has no input"),
+        ("input: x\nmode: chat", 'mode must be "conversation"'),
+        ("turns: hello", "turns must be a list"),
+        ("turns: [hello]", "a turn must be a mapping"),
+        ("turns: [{assertions: [x]}]", 'a turn lacks the key "input"'),
         ("turns: [{input: x, outpt: y}]", 'a turn has no key "outpt"'),
-        ("input: x\nwindow_size: 0", "window_size has to be a whole number"),
-        ("input: x\naggregation: sum", "aggregation has to be one of"),
+        ("input: x\nwindow_size: 0", "window_size must be a whole number"),
+        ("input: x\naggregation: sum", "aggregation must be one of"),
     ],
 )
 def test_what_a_case_cannot_be_is_refused(body: str, words: str) -> None:
@@ -148,7 +148,7 @@ def test_what_a_case_cannot_be_is_refused(body: str, words: str) -> None:
 
 
 def test_a_test_that_is_no_mapping_is_refused() -> None:
-    assert "a test has to be a mapping" in messages_of(read("tests: [3]\n"))[0]
+    assert "a test must be a mapping" in messages_of(read("tests: [3]\n"))[0]
 
 
 def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -> None:

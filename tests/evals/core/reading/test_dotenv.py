@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.dotenv import read_variables
+from sightline.evals.core.reading.files import read_variables
 
 
 def test_only_what_is_wanted_is_kept() -> None:

@@ -49,15 +49,15 @@ def test_a_number_of_trials_is_enough() -> None:
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        ("execution: x\n", "execution has to be a mapping"),
+        ("execution: x\n", "execution must be a mapping"),
         ("execution: {worker: 3}\n", 'execution has no key "worker"'),
-        ("execution: {workers: 51}\n", "workers has to be a whole number from 1 to 50"),
-        ("execution: {trials: true}\n", "trials has to be a mapping"),
-        ("execution: {trials: {count: 0}}\n", "count has to be"),
-        ("execution: {trials: {strategy: best}}\n", "strategy has to be one of"),
-        ("execution: {targets: [3]}\n", "a target has to be a mapping"),
+        ("execution: {workers: 51}\n", "workers must be a whole number from 1 to 50"),
+        ("execution: {trials: true}\n", "trials must be a whole number from 1 to 10000 or a mapping"),
+        ("execution: {trials: {count: 0}}\n", "count must be"),
+        ("execution: {trials: {strategy: best}}\n", "strategy must be one of"),
+        ("execution: {targets: [3]}\n", "targets[0] must be text or a mapping"),
         ("execution: {targets: [{hooks: {}}]}\n", "the target has no name"),
-        ("execution: {targets: x}\n", "targets has to be a list"),
+        ("execution: {targets: x}\n", "targets must be a list"),
     ],
 )
 def test_what_makes_no_sense_is_refused(head: str, words: str) -> None:
@@ -74,7 +74,7 @@ def test_names_with_capitals_are_read_as_agentv_reads_them() -> None:
 def test_a_strategy_is_told_to_make_no_difference() -> None:
     reading = read("execution: {trials: {count: 2, strategy: pass_at_k}}\n" + TESTS)
     assert [each.severity for each in reading.problems] == ["warning"]
-    assert "every trial is told" in reading.problems[0].message
+    assert "all trials are shown" in reading.problems[0].message
     assert str(reading.problems[0].place).endswith(":1:42")
 
 

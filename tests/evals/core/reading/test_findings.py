@@ -1,6 +1,5 @@
-from sightline.evals.core.place import SuitePlace, SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node, node_of
+from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 
 HERE = SuitePlace("a.yaml", 1, 1)
 

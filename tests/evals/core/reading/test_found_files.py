@@ -1,4 +1,4 @@
-from sightline.evals.core.reading.file_search import files_of
+from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.suite import FileSegment
 from tests.evals.core.reading.stage import case, one, read
 

@@ -1,11 +1,9 @@
 import msgspec
 import pytest
 
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.reading.findings import SuiteFindings
+from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.reading.grader_specs import read_list
-from sightline.evals.core.reading.node import node_of
-from sightline.evals.core.suite import GraderSpec
+from sightline.evals.core.suite import GraderSpec, SuitePlace
 from tests.evals.core.reading.stage import FILE, case, messages_of, read
 
 
@@ -74,12 +72,12 @@ def test_a_spec_keeps_its_floors_in_a_log() -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("contains", "assertions has to be a list"),
-        ("[3]", "a grader has to be a mapping"),
+        ("contains", "assertions must be a list"),
+        ("[3]", "a grader must be a mapping"),
         ("['']", "the criterion is empty"),
-        ("[{value: x}]", "the grader has no type"),
-        ("[{type: is-json, weight: -1}]", "weight has to be"),
-        ("[{type: is-json, required: 2}]", "required has to be"),
+        ("[{value: x}]", 'a grader lacks the key "type"'),
+        ("[{type: is-json, weight: -1}]", "weight must be"),
+        ("[{type: is-json, required: 2}]", "required must be"),
     ],
 )
 def test_a_grader_that_cannot_be_one_is_refused(written: str, words: str) -> None:

@@ -1,7 +1,6 @@
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.interpolation import with_environment, with_variables
-from sightline.evals.core.reading.node import node_of
+from sightline.evals.core.reading.document import SuiteFindings, node_of
+from sightline.evals.core.reading.sources import with_environment, with_variables
+from sightline.evals.core.suite import SuitePlace
 from sightline.model.json import Json
 
 HERE = SuitePlace("a.yaml", 1, 1)

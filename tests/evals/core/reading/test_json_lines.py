@@ -1,5 +1,5 @@
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.reading.json_lines import read_json_lines
+from sightline.evals.core.reading.yaml_text import read_json_lines
+from sightline.evals.core.suite import SuitePlace
 
 
 def test_every_line_is_a_value_that_knows_its_place() -> None:

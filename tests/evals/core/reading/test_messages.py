@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import CallSegment, FileSegment, ImageSegment, TextSegment
+from sightline.evals.core.suite import CallSegment, FileSegment, ImageSegment, SuitePlace, TextSegment
 from tests.evals.core.reading.stage import FILE, case, one, problem, read, told
 
 FILES = {"suites/a.md": b"A", "suites/p.png": b"P"}
@@ -74,7 +73,7 @@ def test_parts_are_texts_files_images_and_calls() -> None:
     [
         ("input: 3", "text or a list of messages", "role: user"),
         ("input: ''", "the text is empty", ""),
-        ("input: [hello]", "a message has to be a mapping", "role: user"),
+        ("input: [hello]", "a message must be a mapping", "role: user"),
         ("input: [{content: x}]", "no role", "role: user"),
         ("input: [{role: function, content: x}]", 'no role "function"', '"tool"'),
         ("input: [{role: usr, content: x}]", 'no role "usr"', '"user"'),
@@ -82,7 +81,7 @@ def test_parts_are_texts_files_images_and_calls() -> None:
         ("input: [{role: user, text: x, content: y}]", 'no key "text"', '"content"'),
         ("input: [{role: user, content: 3}]", "content has to be text or parts", "quotes"),
         ("input: [{role: user, content: {type: text, value: x}}]", "a part stands where", "dash"),
-        ("input: [{role: user, content: [3]}]", "a part has to be a mapping", "type: text"),
+        ("input: [{role: user, content: [3]}]", "a part must be a mapping", "type: text"),
         ("input: [{role: user, content: [x, {value: y}]}]", "the part has no type", "Known: text"),
         ("input: [{role: user, content: [x, {type: input_text, text: y}]}]", '"input_text"', '"text"'),
         ("input: [{role: user, content: [x, {type: txt, value: y}]}]", '"txt"', '"text"'),

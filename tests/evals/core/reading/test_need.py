@@ -1,6 +1,6 @@
 import msgspec
 
-from sightline.evals.core.reading.requests import Need, SuiteReading
+from sightline.evals.core.reading.files import Need, SuiteReading
 
 
 def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:

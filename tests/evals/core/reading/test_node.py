@@ -1,5 +1,5 @@
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.reading.node import Node, node_of
+from sightline.evals.core.reading.document import Node, node_of
+from sightline.evals.core.suite import SuitePlace
 
 HERE = SuitePlace("a.yaml", 3, 5)
 

@@ -30,6 +30,6 @@ def test_assert_is_read_for_the_suite_and_for_a_case() -> None:
 
 def test_the_old_and_the_new_name_at_once_is_an_error() -> None:
     found = problem("tests:\n  - {id: a, input: x, criteria: y, outcome: z}\n")
-    assert found.message == "outcome is the old name of criteria, and both stand here"
+    assert found.message == "outcome is another name of criteria, and both are written"
     assert found.path == "tests[0].outcome"
     assert (found.place.line, found.place.column) == (2, 36)

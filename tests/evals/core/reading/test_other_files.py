@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.suite import SuitePlace
 from tests.evals.core.reading.stage import messages_of, problem, read
 
 CASE = "id: {}, input: x, criteria: y"
@@ -62,10 +62,10 @@ def test_problems_in_another_file_are_told_with_its_name() -> None:
         ("tests: c.jsonl", {"suites/c.jsonl": b"\n"}, "there are no tests in the file"),
         ("tests: c.jsonl", {"suites/c.jsonl": b"{\n"}, "not JSON"),
         ("tests: c.yaml", {"suites/c.yaml": b"a: [\n"}, "expected"),
-        ("tests: c.yaml", {"suites/c.yaml": b"a: 1\n"}, "a file of tests has to be a list"),
+        ("tests: c.yaml", {"suites/c.yaml": b"a: 1\n"}, "a file of tests must be a list"),
         ("tests: c.yaml", {"suites/c.yaml": b"tests: []\nname: x\n"}, 'has no key "name"'),
         ("tests: []", {}, "the list of tests is empty"),
-        ("tests: 3", {}, "tests has to be a list"),
+        ("tests: 3", {}, "tests must be a list"),
         ("name: x", {}, "the suite has no tests"),
     ],
 )

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.pairing import find_call
+from sightline.evals.core.reading.messages import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage
 from tests.evals.core.reading.stage import one, read, told
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.paths import candidates, display_path, folder_of, is_link, join_path, refusal_of
+from sightline.evals.core.reading.files import candidates, display_path, folder_of, is_link, join_path, refusal_of
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_sentence_that_ends_in_a_file_is_a_sentence() -> None:
         ("[3]", "a prompt has to be text"),
         ("[{label: x}]", "a prompt has to be text"),
         ("[{raw: x, function: y}]", 'a prompt has no key "function"'),
-        ("3", "prompts has to be a list"),
+        ("3", "prompts must be a list"),
         ("[file://gone.txt]", 'there is no file "suites/gone.txt"'),
         ("file://gone.yaml", 'there is no file "suites/gone.yaml"'),
         ("file://bad.yaml", "bad.yaml"),

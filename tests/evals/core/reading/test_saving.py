@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.evals.core.reading.suite_edit import append_case, case_path, cases_in, write_value
+from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
 from sightline.model.json import Json
 from tests.evals.core.reading.test_yaml_written import VALUES, meant
 

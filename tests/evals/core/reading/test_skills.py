@@ -38,6 +38,6 @@ def test_what_is_wrong_with_them_is_told_at_its_place() -> None:
     told = messages_of(read(text, file="evals.json"))
     assert 'evals of a skill has no key "other"' in told
     assert 'an eval of a skill has no key "hint"' in told
-    assert "id has to be text, and this is true or false" in told
+    assert "id must be text, not true" in told
     assert "nothing says how the test is graded" in told
-    assert len([each for each in told if "mapping" in each or "no id" in each]) >= 1
+    assert len([each for each in told if "mapping" in each or "lacks" in each]) >= 1

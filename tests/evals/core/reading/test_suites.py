@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.suite import SuitePlace
 from tests.evals.core.reading.stage import messages_of, problem, read
 
 WHOLE = """$schema: https://x/y.json
@@ -101,7 +101,7 @@ def test_the_environment_reaches_every_corner() -> None:
 def test_a_case_without_an_id_does_not_hide_the_problems_of_the_next() -> None:
     reading = read("tests:\n  - {input: x}\n  - {id: b}\n")
     assert messages_of(reading) == [
-        "the test has no id",
+        'a test lacks the key "id"',
         "the test has no input",
         "nothing says how the test is graded",
     ]

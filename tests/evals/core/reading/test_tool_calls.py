@@ -41,10 +41,10 @@ def test_an_output_beside_its_call_becomes_the_result_that_follows() -> None:
 @pytest.mark.parametrize(
     ("calls", "words"),
     [
-        ("x", "tool_calls has to be a list"),
-        ("[x]", "a call has to be a mapping"),
+        ("x", "tool_calls must be a list"),
+        ("[x]", "a call must be a mapping"),
         ("[{arguments: {}}]", "names no tool"),
-        ("[{name: a, function: x}]", "function has to be a mapping"),
+        ("[{name: a, function: x}]", "function must be a mapping"),
         ("[{function: {nme: a}}]", 'function has no key "nme"'),
         ("[{nam: a, name: a}]", 'a call has no key "nam"'),
         ("[{type: custom, name: a}]", 'no call of type "custom"'),

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code
-from sightline.evals.core.reading.suite_edit import EditedText, refusal
+from sightline.evals.core.reading.yaml_edit import EditedText, refusal
 from sightline.model.json import Json
 
 

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading import yaml_text
-from sightline.evals.core.reading.node import Node
+from sightline.evals.core.reading.document import Node
 from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 
 
 def value(text: str) -> object:

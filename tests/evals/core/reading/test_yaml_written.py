@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.yaml_output import in_flow, inline, is_block, item_lines, write_yaml
+from sightline.evals.core.reading.document import Node
+from sightline.evals.core.reading.yaml_edit import in_flow, inline, is_block, item_lines, write_yaml
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.model.json import Json
 

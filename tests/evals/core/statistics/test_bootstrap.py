@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.evals.core.statistics.bootstrap import bca_interval, bootstrap_interval, percentile_interval, within_work
+from sightline.evals.core.statistics.intervals import bca_interval, bootstrap_interval, percentile_interval, within_work
 from tests.evals.core.chance import drawing
 
 VALUES = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]

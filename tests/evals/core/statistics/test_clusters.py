@@ -1,4 +1,4 @@
-from sightline.evals.core.statistics.clusters import clusters_of, sums_of
+from sightline.evals.core.statistics.intervals import clusters_of, sums_of
 
 
 def test_values_of_a_group_stand_together_and_the_others_alone() -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.evals.core.statistics.distributions import normal_cdf, normal_quantile, t_cdf, t_quantile
+from sightline.evals.core.statistics.intervals import normal_cdf, normal_quantile, t_cdf, t_quantile
 
 # Figures of scipy 1.17.1.
 STUDENT = [

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.statistics.interval import Interval, upper
+from sightline.evals.core.statistics.intervals import Interval, upper
 
 
 def test_an_interval_holds_its_ends() -> None:

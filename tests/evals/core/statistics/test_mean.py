@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.evals.core.statistics.mean import Mean, mean_of, quantile_of
+from sightline.evals.core.statistics.intervals import Mean, mean_of, quantile_of
 
 VALUES = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]
 GROUPS = ["a", "a", "b", "b", "b", "c", "d", "d"]

@@ -3,7 +3,7 @@ import random
 import pytest
 from scipy import stats
 
-from sightline.evals.core.statistics.mean import mean_of
+from sightline.evals.core.statistics.intervals import mean_of
 from sightline.evals.core.statistics.paired import compare_pairs
 from tests.evals.core.chance import drawing
 

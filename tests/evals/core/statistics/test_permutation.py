@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sightline.evals.core.statistics.permutation import Permutation, permutation_test
-from sightline.evals.core.statistics.sign_test import sign_test
+from sightline.evals.core.statistics.paired import Permutation, permutation_test, sign_test
 from tests.evals.core.chance import drawing
 
 BEFORE = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]

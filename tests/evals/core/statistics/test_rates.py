@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from statsmodels.stats import proportion
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
+from sightline.evals.core.statistics.intervals import pass_at_k, pass_hat_k, usable_ks, wilson_interval
 
 
 def test_a_share_has_wilsons_interval() -> None:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats import contingency_tables as tables
 
-from sightline.evals.core.statistics.sign_test import least_p, sign_test
+from sightline.evals.core.statistics.paired import least_p, sign_test
 
 
 @pytest.mark.parametrize(

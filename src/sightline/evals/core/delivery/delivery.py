@@ -1,14 +1,14 @@
 """The messages of a case as they are sent: every role, call, picture and file, and notes of what became of them."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
 from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
 from sightline.evals.core.delivery.attachment import (
+    Guidelines,
     block,
     file_part,
     file_text,
@@ -18,16 +18,36 @@ from sightline.evals.core.delivery.attachment import (
     picture_link,
     refusal,
 )
-from sightline.evals.core.delivery.calls import UNNAMED, CallLedger
-from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.delivery.question import flat_question
-from sightline.evals.core.glob import compile_glob
-from sightline.evals.core.reading.paths import is_link
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.core.delivery.question import UNNAMED, CallLedger, flat_question
+from sightline.evals.core.reading.files import is_link
+from sightline.evals.core.suite import (
+    CallSegment,
+    Case,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    TextSegment,
+)
 from sightline.evals.core.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
+
+NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merged", "skipped", "added", "unclear"]
+"""`extracted`: a guideline went to the front. `inlined`: a file stands as text. `attached`: it stands as a part.
+`unclear`: a reader could take it for something else."""
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was done, of what, why, and where that stands in the suite."""
+
+    kind: NoteKind
+    what: str
+    why: str
+    place: SuitePlace = SuitePlace()
+
 
 _APART = "\n\n"
 
@@ -82,53 +102,29 @@ def _all_joined(messages: tuple[Message, ...], policy: SystemPolicy, *, is_front
     return (Message(first.role, tuple(parts), first.name, bare=is_bare), *messages[1:])
 
 
-HEADING = "[[ ## Guidelines ## ]]"
+def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -> tuple[CaseMessage | Message, ...]:
+    """What is delivered for a turn, counted from 0: what stands before the turns, each turn that was held with what the
+    model really said to it, and what is said now. `replies` are those of the turns before, tool rounds included."""
+    said: list[CaseMessage | Message] = [*case.messages]
+    for index in range(turn):
+        said += case.turns[index].messages
+        said += replies[index]
+    return (*said, *case.turns[turn].messages)
 
 
-class Guidelines:
-    """The guideline files of a case, each once, in the order in which messages name them.
+def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
+    """All system messages, and of the others the last `size` exchanges: twice that many messages, and never one more.
 
-    A look-up is by the segment's own path; patterns are tried once for each path.
+    The last of them is what is said now, so that the window usually opens on an answer of the model, as in AgentV. A
+    result whose call is outside of it is left out. Where nothing but results is in it, it opens at their call.
     """
-
-    def __init__(
-        self,
-        messages: Iterable[CaseMessage | Message],
-        files: Mapping[str, bytes],
-        patterns: Iterable[str],
-        form: FileForm,
-    ) -> None:
-        expressions = [compile_glob(pattern) for pattern in patterns]
-        self._found: dict[str, FileSegment] = {}
-        self._texts: list[str] = []
-        for message in messages if expressions else ():
-            for segment in message.segments if isinstance(message, CaseMessage) else ():
-                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
-                    self._take(segment, files, expressions, form)
-
-    def _take(
-        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
-    ) -> None:
-        paths = (segment.path, segment.resolved)
-        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
-            return
-        text = file_text(files[segment.resolved], segment)
-        if text is not None:
-            self._found[segment.resolved] = segment
-            self._texts.append(block(segment.path, text, form))
-
-    def __contains__(self, segment: FileSegment) -> bool:
-        return segment.resolved in self._found
-
-    @property
-    def segments(self) -> tuple[FileSegment, ...]:
-        """The files, where they are named first."""
-        return tuple(self._found.values())
-
-    @property
-    def text(self) -> str:
-        """What the system message has of them; empty where there are none."""
-        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""
+    if size is None:
+        return tuple(messages)
+    spoken = [index for index, message in enumerate(messages) if message.role not in SYSTEM_ROLES]
+    opens = [index for index in spoken if messages[index].role != "tool"]
+    inside = spoken[-2 * size :]
+    first = next((index for index in opens if inside and index >= inside[0]), opens[-1] if opens else 0)
+    return tuple(message for index, message in enumerate(messages) if index >= first or message.role in SYSTEM_ROLES)
 
 
 class Delivery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

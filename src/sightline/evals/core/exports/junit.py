@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from math import fsum
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import Score
+from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.summary import Amount, amount_of
 from sightline.evals.core.tally import score_or_reason, targets_of
 from sightline.model.usage import Usage

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.expectation import plain_text
-from sightline.evals.core.graders.judge_text import compact, words_of
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.observation import CaseObservation, ToolUse
-from sightline.evals.core.reading.pairing import find_call
+from sightline.evals.core.graders.expectation import compact, plain_text, words_of
+from sightline.evals.core.graders.finding import GradingSubject
+from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role

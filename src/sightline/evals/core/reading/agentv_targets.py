@@ -11,11 +11,10 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.interpolation import with_environment
-from sightline.evals.core.reading.node import Node
+from sightline.evals.core.reading.document import Node, SuiteFindings
+from sightline.evals.core.reading.sources import with_environment
 from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.suite import SuiteProblem
 from sightline.evals.core.target import CommandSpec, FileForm, TargetSpec
 
 FILE = ".agentv/targets.yaml"

@@ -1,34 +1,31 @@
 """Messages as a suite writes them: in full, as parts, or in one of the short forms."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.paths import display_path, is_link, refusal_of
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.core.reading.document import Node, SuiteFindings
+from sightline.evals.core.reading.files import display_path, is_link, refusal_of
+from sightline.evals.core.suite import (
+    CallSegment,
+    Case,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    SuiteProblem,
+    TextSegment,
+)
 from sightline.model.json import Json
 from sightline.model.message import Role
 from sightline.wire import jsontext
 
-_TOOL_CALL_KEYS = (
-    "name",
-    "tool",
-    "arguments",
-    "input",
-    "args",
-    "output",
-    "id",
-    "type",
-    "function",
-    "status",
-    "duration_ms",
-)
+_KEYS = ("name", "tool", "arguments", "input", "args", "output", "id", "type", "function", "status", "duration_ms")
 _FUNCTION_KEYS = ("name", "arguments")
 _TYPES = ("function", "tool_call")
-_TOOL_CALL_EXAMPLE = "Write {name: …, arguments: {…}}."
+_EXAMPLE = "Write {name: …, arguments: {…}}."
 
 
 def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegment, ...], tuple[CaseMessage, ...]]:
@@ -36,7 +33,7 @@ def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegmen
     node = message.get("tool_calls")
     calls: list[CallSegment] = []
     results: list[CaseMessage] = []
-    for each in [] if node is None else findings.items(node, "tool_calls", _TOOL_CALL_EXAMPLE):
+    for each in [] if node is None else findings.items(node, "tool_calls", _EXAMPLE):
         call = _read_call(each, findings)
         if call is None:
             continue
@@ -52,9 +49,9 @@ def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegmen
 
 
 def _read_call(node: Node, findings: SuiteFindings) -> CallSegment | None:
-    if not findings.is_mapping(node, "a call", _TOOL_CALL_EXAMPLE):
+    if not findings.is_mapping(node, "a call", _EXAMPLE):
         return None
-    findings.check_keys(node, _TOOL_CALL_KEYS, "a call")
+    findings.check_keys(node, _KEYS, "a call")
     kind = findings.text(node, "type")
     if kind and kind not in _TYPES:
         findings.wrong(node, f"there is no call of type {quote_word(kind)}", "Leave the type out.")
@@ -63,13 +60,13 @@ def _read_call(node: Node, findings: SuiteFindings) -> CallSegment | None:
             findings.odd(node, f"{key} of a call is not sent: no provider takes it", "Leave it out.")
     inner = node.get("function")
     if inner is not None:
-        if not findings.is_mapping(inner, "function", _TOOL_CALL_EXAMPLE):
+        if not findings.is_mapping(inner, "function", _EXAMPLE):
             return None
         findings.check_keys(inner, _FUNCTION_KEYS, "function")
     holder = inner or node
     name = findings.text(holder, "name") or findings.text(holder, "tool")
     if not name:
-        findings.wrong(node, "the call names no tool", _TOOL_CALL_EXAMPLE)
+        findings.wrong(node, "the call names no tool", _EXAMPLE)
         return None
     given = [key for key in ("arguments", "input", "args") if holder.get(key) is not None]
     if len(given) > 1:
@@ -82,7 +79,7 @@ def _arguments(holder: Node, given: list[str], findings: SuiteFindings) -> Json:
     if node is None:
         return {}
     if not isinstance(node.value, str | dict):
-        findings.wrong(node, f"arguments have to be a mapping or text, and this is {node.kind}", _TOOL_CALL_EXAMPLE)
+        findings.wrong(node, f"arguments have to be a mapping or text, and this is {node.kind}", _EXAMPLE)
     return node.json
 
 
@@ -94,7 +91,7 @@ ROLES: Mapping[str, Role] = {
     "tool": "tool",
 }
 _ROLES_ELSEWHERE = {"function": "tool", "human": "user", "ai": "assistant", "model": "assistant", "bot": "assistant"}
-_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id")
+_MESSAGE_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id")
 _HINTS = {
     "text": 'Did you mean "content"?',
     "value": 'Did you mean "content"?',
@@ -118,7 +115,7 @@ _PARTS_ELSEWHERE = {
     "tool_use": "tool_call",
     "function_call": "tool_call",
 }
-_EXAMPLE = "Write {role: user, content: …}."
+_MESSAGE_EXAMPLE = "Write {role: user, content: …}."
 
 
 def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
@@ -135,7 +132,9 @@ def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[Case
                 findings.wrong(node, "the text is empty", "Write what is to be said, or leave the key out.")
             return (CaseMessage(role=role, segments=(TextSegment(text, node.place),), place=node.place),)
         case _:
-            findings.wrong(node, f"text or a list of messages has to stand here, and this is {node.kind}", _EXAMPLE)
+            findings.wrong(
+                node, f"text or a list of messages has to stand here, and this is {node.kind}", _MESSAGE_EXAMPLE
+            )
             return ()
 
 
@@ -152,9 +151,9 @@ def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...
 
 def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """A message, and behind it the results that its calls bring with them."""
-    if not findings.is_mapping(node, "a message", _EXAMPLE):
+    if not findings.is_mapping(node, "a message", _MESSAGE_EXAMPLE):
         return ()
-    findings.check_keys(node, _KEYS, "a message", _HINTS)
+    findings.check_keys(node, _MESSAGE_KEYS, "a message", _HINTS)
     role = _role(node, findings)
     if role is None:
         return ()
@@ -181,7 +180,7 @@ def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...
 def _role(node: Node, findings: SuiteFindings) -> Role | None:
     written = node.get("role")
     if written is None:
-        findings.wrong(node, "the message has no role", _EXAMPLE)
+        findings.wrong(node, "the message has no role", _MESSAGE_EXAMPLE)
         return None
     text = written.text or ""
     if text in ROLES:
@@ -274,3 +273,58 @@ def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
     if refusal is not None:
         findings.wrong(node, *refusal)
     return refusal is None
+
+
+def check_pairing(case: Case) -> tuple[SuiteProblem, ...]:
+    """Calls that nobody answers are errors, for no provider takes them; so are results that name a call that is not
+    there. A result without any call before it is told: a call is put in front of it."""
+    problems: list[SuiteProblem] = []
+    waiting: list[CallSegment] = []
+    messages: Iterable[CaseMessage] = (*case.messages, *(each for turn in case.turns for each in turn.messages))
+    for message in messages:
+        if message.role == "tool":
+            problems += _check_result(message, waiting)
+            continue
+        if message.role in ("user", "assistant") and waiting:
+            problems += [_problem_of_call(call) for call in waiting]
+            waiting = []
+        waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
+    return (*problems, *(_problem_of_call(call) for call in waiting))
+
+
+def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegment | None:
+    """The call that a tool message answers: by id, else by name, else the oldest."""
+    calls = list(waiting)
+    if message.call_id:
+        return next((call for call in calls if call.id == message.call_id), None)
+    named = [call for call in calls if message.name and call.name == message.name]
+    return next(iter(named or calls), None)
+
+
+def _check_result(message: CaseMessage, waiting: list[CallSegment]) -> list[SuiteProblem]:
+    call = find_call(message, waiting)
+    if call is not None:
+        waiting[:] = [each for each in waiting if each is not call]
+        return []
+    if message.call_id:
+        known = ", ".join(each.id for each in waiting if each.id)
+        hint = f"Calls that wait: {known}." if known else "Write the call into tool_calls of the message before."
+        return [_problem(message.place, f"no call before it has the id {quote_word(message.call_id)}", hint)]
+    text = "no call stands before this result: one without arguments is put there"
+    hint = "Write tool_calls: [{name: …, arguments: {…}}] into the assistant message before."
+    return [_problem(message.place, text, hint, is_error=False)]
+
+
+def _problem_of_call(call: CallSegment) -> SuiteProblem:
+    hint = "Add a message with role: tool behind it."
+    return _problem(call.place, f"the call of {quote_word(call.name)} has no result", hint)
+
+
+def _problem(place: SuitePlace, message: str, suggestion: str, *, is_error: bool = True) -> SuiteProblem:
+    return SuiteProblem(
+        place=place,
+        path="",
+        message=message,
+        suggestion=suggestion,
+        severity="error" if is_error else "warning",
+    )

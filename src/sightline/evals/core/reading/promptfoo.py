@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from sightline.catalog.problem import likely, quote_word
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node, node_of
+from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
+from sightline.evals.core.reading.files import Need
 from sightline.evals.core.reading.promptfoo_prompts import load_file, read_prompts, read_text
 from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
-from sightline.evals.core.reading.requests import Need
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import JsonObject
 from sightline.wire import jsontext

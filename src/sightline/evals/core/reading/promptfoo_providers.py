@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from sightline.catalog.problem import quote_word
 from sightline.catalog.provider import DialectName
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node
+from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.target import SuiteTarget
 
 _KEYS = ("id", "label", "config")

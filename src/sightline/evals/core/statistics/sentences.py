@@ -5,10 +5,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.statistics.interval import Interval
-from sightline.evals.core.statistics.mean import Mean
-from sightline.evals.core.statistics.paired import NOISE, Paired
-from sightline.evals.core.statistics.sign_test import least_p
+from sightline.evals.core.statistics.intervals import Interval, Mean
+from sightline.evals.core.statistics.paired import NOISE, Paired, least_p
 
 Finding: TypeAlias = Literal["better", "worse", "cannot_tell", "nothing"]
 """Of the second side, compared with the first; `nothing`: there is no pair."""
