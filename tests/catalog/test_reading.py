@@ -194,6 +194,7 @@ class Drawing(msgspec.Struct, kw_only=True):
     words: str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=2)] = ""
     limit: bool | Annotated[Size, key(hint="Write false for none.")] = False
     color: Annotated[str, key(aliases=("tint", "hue"))] = ""
+    width: Annotated[int, key(aliases=("w",), first_wins=True)] = 0
     data: Json = None
     note: Wrapped | None = None
     others: Annotated[dict[str, Json], REST] = {}
@@ -223,8 +224,8 @@ def test_unions_are_read_by_shape_and_by_tag() -> None:
     assert value == Drawing(
         shape=Square(), words=("a",), limit=2.0, color="red", data=[1], note=kept, others={"z": 1}, source=tree
     )
-    tree = {"words": "a", "limit": True, "data": None, "color": None}
-    assert read(tree, Drawing, nowhere)[0] == Drawing(words="a", limit=True, source=tree)
+    tree = {"words": "a", "limit": True, "data": None, "color": None, "w": 3, "width": 4}
+    assert read(tree, Drawing, nowhere)[0] == Drawing(words="a", limit=True, width=3, source=tree)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ It is driven by the types of the structs, so a field that is added there can be 
 - A union is read by the shape of the value (`str | tuple[str, ...]`), several structs by their tag.
 - Null is the same as a missing key. A missing key has its default, or is a mistake where there is none.
 - `key(aliases=…, hint=…)`, `REST` and `SELF` annotate one field.
+- A struct may say what to write: `EXAMPLE` where something else is written, `KEY_HINTS` for keys that it does not have.
 
 A value with a mistake is left out, so that the rest can be read too: ask for the problems before you use the result.
 """
@@ -35,13 +36,20 @@ _WRONG = object()
 
 
 def key(
-    *, aliases: tuple[str, ...] = (), hint: str = "", instead: Mapping[str, str] | None = None, **limits: Any
+    *,
+    aliases: tuple[str, ...] = (),
+    first_wins: bool = False,
+    hint: str = "",
+    instead: Mapping[str, str] | None = None,
+    **limits: Any,
 ) -> Meta:
     """The annotation of one key: other names that it may have, and what to write where it is missing or wrong.
 
-    `instead` names the right choice for words that other tools use for it. `limits` are those of `msgspec.Meta`.
+    Two names of one key at once are a mistake unless the first one wins. `instead` names the right choice for words
+    that other tools use for it. `limits` are those of `msgspec.Meta`.
     """
-    return Meta(extra={"aliases": aliases, "hint": hint, "instead": instead or {}}, **limits)
+    notes = {"aliases": aliases, "first_wins": first_wins, "hint": hint, "instead": instead or {}}
+    return Meta(extra=notes, **limits)
 
 
 def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[ConfigProblem]]:
@@ -89,11 +97,14 @@ def describe_type(kind: inspect.Type, mapping: str = "a table") -> str:
             return f"a number{_range(number)}"
         case inspect.LiteralType(values=values):
             return f"{'one of ' if len(values) > 1 else ''}{', '.join(quote_word(str(value)) for value in values)}"
-        case inspect.VarTupleType(item_type=inspect.AnyType()):
+        case inspect.VarTupleType(item_type=inspect.AnyType() | inspect.DataclassType()):
             return "a list"
         case inspect.VarTupleType(item_type=item):
             return f"a list, each {describe_type(item, mapping)}"
-        case inspect.DictType(value_type=inspect.StructType() | inspect.AnyType()) | inspect.StructType():
+        case (
+            inspect.DictType(value_type=inspect.StructType() | inspect.AnyType() | inspect.DataclassType())
+            | inspect.StructType()
+        ):
             return mapping
         case inspect.DictType(value_type=item):
             return f"{mapping}, each value {describe_type(item, mapping)}"
@@ -197,7 +208,7 @@ class TypedReader(ABC):
             inspect.LiteralType(tuple(by_tag)), extra={"instead": _extra(union, "instead", {})}
         )
         if field not in value or self.content(value[field]) is None:
-            message = f"{self.subject(path, kinds[0])} lacks the key {quote_word(field)}"
+            message = f"{self.subject(path, union)} lacks the key {quote_word(field)}"
             self.report(path, message, f"It is {describe_type(tags)}.")
             return _WRONG
         tag = self._value(value[field], tags, (*path, field))
@@ -220,6 +231,8 @@ class TypedReader(ABC):
                 continue
             field = fields[names[name]]
             if self.content(member) is None and not isinstance(field.type, inspect.AnyType):
+                continue
+            if field.name in written and _extra(field.type, "first_wins", False):
                 continue
             if field.name in written:
                 old, new = sorted((name, written[field.name]), key=lambda each: each == names[name])
@@ -268,7 +281,8 @@ class TypedReader(ABC):
         return _WRONG
 
     def _wrong(self, value: object, kind: inspect.Type, path: Path) -> object:
-        words, hint = describe_type(kind, self.mapping), _extra(kind, "hint", "")
+        examples = (getattr(getattr(member, "cls", None), "EXAMPLE", "") for member in _members_of(kind))
+        words, hint = describe_type(kind, self.mapping), _extra(kind, "hint", "") or next(filter(None, examples), "")
         if not hint and isinstance(value, int | float) and isinstance(plain(kind), inspect.StrType):
             hint = "Put it in quotes."
         self.report(

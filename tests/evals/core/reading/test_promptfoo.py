@@ -90,14 +90,14 @@ def test_one_prompt_and_one_provider_are_enough() -> None:
     ("text", "words", "severity"),
     [
         ("prompts: [x]\nscenarios: []\n" + TEST, 'no key "scenarios"', "error"),
-        ("prompts: [x]\noutputPath: x.html\n" + TEST, "outputPath is not used", "warning"),
-        ("prompts: [x]\nevaluateOptions: {delay: 3}\n" + TEST, "delay is not used", "warning"),
+        ("prompts: [x]\noutputPath: x.html\n" + TEST, "outputPath of a promptfoo suite is not used", "warning"),
+        ("prompts: [x]\nevaluateOptions: {delay: 3}\n" + TEST, "delay of evaluateOptions is not used", "warning"),
         ("prompts: [x]\nevaluateOptions: 3\n" + TEST, "evaluateOptions must be a mapping", "error"),
         ("prompts: [x]\n", "the list of tests is empty", "error"),
         ("prompts: [x]\ntests: 3\n", "tests must be a list", "error"),
         ("prompts: [x]\ntests: [file://t.csv]\n", "a test must be a mapping", "error"),
         ("prompts: [x]\ntests: file://t.csv\n", "a test must be a mapping", "error"),
-        ("prompts: [x]\ndefaultTest: 3\n" + TEST, "defaultTest must be a mapping", "error"),
+        ("prompts: [x]\ndefaultTest: 3\n" + TEST, "a test must be a mapping", "error"),
         ("prompts: [x]\ntests: [{vars: [1], assert: [{type: is-json}]}]\n", "vars must be a mapping", "error"),
         (
             "prompts: [x]\ntests: [{assert: [{type: javascript, value: y}]}]\n",
@@ -105,7 +105,7 @@ def test_one_prompt_and_one_provider_are_enough() -> None:
             "error",
         ),
         ("prompts: [x]\ntests: [{assert: [is polite]}]\n", "an assertion must be a mapping", "error"),
-        ("prompts: [x]\ntests: [{assert: [{type: llm-rubric}]}]\n", "the value of llm-rubric has to be text", "error"),
+        ("prompts: [x]\ntests: [{assert: [{type: llm-rubric}]}]\n", "the value of llm-rubric must be text", "error"),
         (
             "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: x, threshold: 0.5}]}]\n",
             "threshold of llm-rubric is not used",

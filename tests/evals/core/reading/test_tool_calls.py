@@ -47,9 +47,9 @@ def test_an_output_beside_its_call_becomes_the_result_that_follows() -> None:
         ("[{name: a, function: x}]", "function must be a mapping"),
         ("[{function: {nme: a}}]", 'function has no key "nme"'),
         ("[{nam: a, name: a}]", 'a call has no key "nam"'),
-        ("[{type: custom, name: a}]", 'no call of type "custom"'),
-        ("[{name: a, arguments: {}, input: {x: 1}}]", "the call has arguments and input"),
-        ("[{name: a, arguments: [1]}]", "arguments have to be a mapping or text"),
+        ("[{type: custom, name: a}]", 'type must be one of "function", "tool_call"'),
+        ("[{name: a, arguments: {}, input: {x: 1}}]", "input is another name of arguments"),
+        ("[{name: a, arguments: [1]}]", "arguments must be a mapping or text"),
     ],
 )
 def test_a_call_that_cannot_be_made_is_refused(calls: str, words: str) -> None:

@@ -36,6 +36,7 @@ class TargetName(msgspec.Struct, frozen=True, kw_only=True):
     """A target as AgentV's suites name it. Its hooks are not run."""
 
     TITLE: ClassVar[str] = "a target"
+    EXAMPLE: ClassVar[str] = "Write its name."
 
     name: str = ""
     use_target: str = ""
@@ -107,8 +108,6 @@ def _target_names(targets: Iterable[str | TargetName], findings: SuiteFindings) 
 
 
 _EXAMPLE = "Write {name: …, description: …, parameters: {type: object, …}}."
-_KEYS = ("type", "name", "description", "parameters", "input_schema", "schema", "strict", "namespace")
-_SCHEMAS = ("parameters", "input_schema", "schema")
 _OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
 
 
@@ -158,44 +157,55 @@ def _in_file(
     return None
 
 
+class FunctionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a case declares it, with the names that providers have for its schema."""
+
+    TITLE: ClassVar[str] = "a tool"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    type: Literal["function", "custom", "opaque"] | None = None
+    name: Annotated[Text, key(hint=_EXAMPLE)]
+    description: str | None = None
+    schema: Annotated[
+        dict[str, Json] | None, key(aliases=("input_schema", "schema"), hint="Write {type: object, properties: …}.")
+    ] = msgspec.field(default=None, name="parameters")
+    strict: bool | None = None
+    namespace: str | None = None
+
+
+class ToolConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as OpenAI's API has it."""
+
+    TITLE: ClassVar[str] = "a tool"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    type: Literal["function", "custom", "opaque"] | None = None
+    function: FunctionConfig
+
+
 def _tool(node: Node, findings: SuiteFindings) -> Tool | None:
-    if not findings.is_mapping(node, "a tool", _EXAMPLE):
-        return None
-    kind = findings.choice(node, "type", ("function", *_OTHERS))
-    if kind in _OTHERS:
+    kind = node.get("type")
+    if kind is not None and kind.text in _OTHERS:
         try:
-            tool: CustomTool | OpaqueTool = msgspec.convert(node.json, _OTHERS[kind])
+            tool: CustomTool | OpaqueTool = msgspec.convert(node.json, _OTHERS[kind.text])
         except MISFIT as error:
-            findings.wrong(node, f"it is no {kind} tool: {error}", "Declare a function in its place.")
+            findings.wrong(node, f"it is no {kind.text} tool: {error}", "Declare a function in its place.")
             return None
         return tool
-    inner = node.get("function")
-    if inner is not None:
-        findings.check_keys(node, ("type", "function"), "a tool")
-        if not findings.is_mapping(inner, "function", _EXAMPLE):
-            return None
-        node = inner
-    return _function(node, findings)
-
-
-def _function(node: Node, findings: SuiteFindings) -> FunctionTool | None:
-    findings.check_keys(node, _KEYS, "a tool")
-    name = findings.text(node, "name")
-    if not name.strip():
-        findings.wrong(node, "the tool has no name", _EXAMPLE)
+    function: FunctionConfig | None
+    if node.get("function") is not None:
+        outer = findings.read(node, ToolConfig)
+        function = None if outer is None else outer.function
+    else:
+        function = findings.read(node, FunctionConfig)
+    if function is None:
         return None
-    schemas = [each for key in _SCHEMAS if (each := node.get(key)) is not None]
-    if len(schemas) > 1:
-        findings.wrong(node, "the tool has two schemas", "Keep parameters.")
-    schema = None
-    if schemas and findings.is_mapping(schemas[0], "the schema of a tool", "Write {type: object, properties: …}."):
-        schema = {key: each.json for key, each in schemas[0].members.items()}
     return FunctionTool(
-        name=name,
-        description=findings.text(node, "description") or None,
-        schema=schema,
-        strict=findings.flag(node, "strict"),
-        namespace=findings.text(node, "namespace") or None,
+        name=function.name,
+        description=function.description or None,
+        schema=function.schema,
+        strict=function.strict,
+        namespace=function.namespace or None,
     )
 
 
@@ -203,6 +213,7 @@ class TurnConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One turn of a conversation as a suite writes it."""
 
     TITLE: ClassVar[str] = "a turn"
+    EXAMPLE: ClassVar[str] = "Write {input: …}."
 
     input: Annotated[Node, key(hint="Write input: what the user says.")]
     expected_output: Node | None = None
@@ -222,6 +233,7 @@ class CaseConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A case as a suite writes it. Messages, graders and tools have readers of their own."""
 
     TITLE: ClassVar[str] = "a test"
+    EXAMPLE: ClassVar[str] = "Write {id: …, input: …}."
     KEY_HINTS: ClassVar[Mapping[str, str]] = {
         "prompt": 'Did you mean "input"?',
         "question": 'Did you mean "input"?',

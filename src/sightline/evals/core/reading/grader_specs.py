@@ -60,6 +60,7 @@ class GraderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     TITLE: ClassVar[str] = "a grader"
+    EXAMPLE: ClassVar[str] = "Write {type: contains, value: …}, or a sentence that has to hold."
 
     type: Annotated[Text, key(hint="Write type: contains, for example.")]
     name: str = ""
