@@ -39,20 +39,20 @@ def trials_of(case: Case, suite: Suite, options: RunOptions) -> int:
     """How often a case is run: as the command says, else the case, else the suite."""
     if options.trials is not None:
         return max(1, options.trials)
-    told = case.execution.trials or suite.execution.trials
-    return 1 if told is None else told.count
+    chosen = case.execution.trials or suite.execution.trials
+    return 1 if chosen is None else chosen.count
 
 
 def threshold_of(case: Case, suite: Suite, options: RunOptions) -> float:
     """What a case must reach: as it says itself, else the command, else the suite."""
-    told = (case.execution.threshold, options.threshold, suite.execution.threshold)
-    return next((each for each in told if each is not None), DEFAULT_THRESHOLD)
+    chosen = (case.execution.threshold, options.threshold, suite.execution.threshold)
+    return next((each for each in chosen if each is not None), DEFAULT_THRESHOLD)
 
 
 def file_form_of(case: Case, suite: Suite, options: RunOptions, target: TargetSpec) -> FileForm:
     """How files are written into a prompt: as the command says, else the case, the suite, the target."""
-    told = (options.file_form, case.execution.file_form, suite.execution.file_form, target.file_form)
-    return next((each for each in told if each is not None), "xml")
+    chosen = (options.file_form, case.execution.file_form, suite.execution.file_form, target.file_form)
+    return next((each for each in chosen if each is not None), "xml")
 
 
 def budget_of(suite: Suite, options: RunOptions) -> float | None:
@@ -62,8 +62,8 @@ def budget_of(suite: Suite, options: RunOptions) -> float | None:
 
 def is_cached(suite: Suite, options: RunOptions) -> bool:
     """Whether an answer to the same request, drawn before, is taken again."""
-    told = suite.execution.cache if options.cache is None else options.cache
-    return told is not False
+    chosen = suite.execution.cache if options.cache is None else options.cache
+    return chosen is not False
 
 
 def workers_of(suite: Suite, options: RunOptions) -> int:
@@ -73,12 +73,12 @@ def workers_of(suite: Suite, options: RunOptions) -> int:
 
 def cost_limit_of(case: Case, suite: Suite) -> float | None:
     """The dollars that the trials of a case may cost together, on each target."""
-    told = case.execution.trials or suite.execution.trials
-    return None if told is None else told.cost_limit_usd
+    chosen = case.execution.trials or suite.execution.trials
+    return None if chosen is None else chosen.cost_limit_usd
 
 
 def select_cases(suite: Suite, options: RunOptions) -> tuple[Case, ...]:
-    """The cases that are wanted, in their order, and those that they depend on: without these nobody could say whether
+    """The cases that are wanted, in their order, and those that they depend on: without these it is not known whether
     they are to be run. That nothing is left is a fault."""
     wanted = {case.id for case in suite.cases if _is_wanted(case, options)}
     if not wanted:

@@ -20,7 +20,7 @@ EndedWhy: TypeAlias = Literal["finished", "stopped", "budget"]
 
 
 class EvalBegan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="kind", tag="eval_began"):
-    """All that the run was told: the suite with the cases that are wanted, who answers and who judges, and the hashes
+    """All that the run began with: the suite with the cases that are wanted, who answers and who judges, and the hashes
     of the files that go out, by their path."""
 
     suite: Suite
@@ -58,7 +58,7 @@ class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class EvalEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="eval_ended"):
-    """Nobody drives the run any more. Unless it is finished, it can be gone on with."""
+    """No process drives the run any more. Unless it is finished, it can be resumed."""
 
     why: EndedWhy = "finished"
 

@@ -140,7 +140,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
 
-    `tools` are declared to the model, which may call them; nobody runs them here.
+    `tools` are declared to the model, which may call them; they are not run.
     `missing` is a file with them that is nowhere, without which the case cannot be sent.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
@@ -172,7 +172,7 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole suite, with everything that it says once already in its cases (messages before, graders, files).
 
     `about` is what its author says of it that nothing here acts on: category, version, author, licence. `sha256` is the
-    hash of its file, for whoever writes into it later. `targets` are those that it describes itself.
+    hash of its file, for a later edit. `targets` are those that it describes itself.
     """
 
     name: str

@@ -186,9 +186,9 @@ def _tries(graded: Sequence[CaseTally], groups: Sequence[str], level: float) -> 
 
 def amount_of(values: Iterable[float | None]) -> Amount:
     """The sum of these, as far as they are known."""
-    told = list(values)
-    known = [value for value in told if value is not None]
-    unknown, at_least = len(told) - len(known), fsum(known)
+    all_values = list(values)
+    known = [value for value in all_values if value is not None]
+    unknown, at_least = len(all_values) - len(known), fsum(known)
     return Amount(None if unknown else at_least, len(known), unknown, at_least)
 
 

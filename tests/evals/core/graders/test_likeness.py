@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.expectation import ABSENT, alike, value_at
+from sightline.evals.core.graders.expectation import ABSENT, alike, describe_json, value_at
 from sightline.model.json import Json
 
 
@@ -39,3 +39,20 @@ def test_values_are_alike_as_json_has_it(one: Json, other: Json, same: bool) -> 
 )
 def test_a_path_leads_to_a_value_or_nowhere(path: str, value: object) -> None:
     assert value_at({"a": {"b": [None, {"c": 3}], "0": "zero"}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "nothing"),
+        ({}, "an object"),
+        ([1], "a list"),
+        ([], "an empty list"),
+        ("x" * 50, f"'{'x' * 40}…'"),
+        (" ", "an empty text"),
+        (1.5, "1.5"),
+        (False, "false"),
+    ],
+)
+def test_values_in_few_words(value: Json, words: str) -> None:
+    assert describe_json(value) == words

@@ -160,7 +160,7 @@ def test_a_conversation_without_a_beginning_has_turns_only() -> None:
 
 @pytest.mark.parametrize(
     ("messages", "turn", "hint"),
-    [(TALK, 0, "from 1 to 2"), (TALK, 3, "from 1 to 2"), (TALK[:1], 1, "Nobody speaks")],
+    [(TALK, 0, "from 1 to 2"), (TALK, 3, "from 1 to 2"), (TALK[:1], 1, "no message of the user")],
 )
 def test_a_turn_that_is_not_there_is_refused(messages: tuple[Message, ...], turn: int, hint: str) -> None:
     with pytest.raises(Fault) as caught:

@@ -156,4 +156,4 @@ def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -
     reading = read(text + '  - {id: "cafe\\u0301", input: x, criteria: y}\n')
     assert [str(each.place) for each in reading.problems] == ["suites/a.eval.yaml:2:10", "suites/a.eval.yaml:4:5"]
     assert "control characters" in messages_of(reading)[0]
-    assert "stands twice, in letters of two kinds, first at suites/a.eval.yaml:3:5" in messages_of(reading)[1]
+    assert "is used twice, in two Unicode forms, first at suites/a.eval.yaml:3:5" in messages_of(reading)[1]

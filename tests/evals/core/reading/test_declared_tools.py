@@ -40,7 +40,7 @@ def test_tools_of_other_kinds_are_read_as_a_made_case_has_them() -> None:
         ("[{name: x, parametres: {}}]", 'no key "parametres"', 23),
         ("[{name: x, parameters: 3}]", "parameters must be a mapping", 35),
         ("[{name: x, parameters: {}, schema: {}}]", "schema is another name of parameters", 39),
-        ("[{name: x}, {name: x}]", 'the tool "x" stands here twice', 24),
+        ("[{name: x}, {name: x}]", 'the tool "x" is declared twice', 24),
         ("[{type: functoin, name: x}]", "type must be one of", 20),
         ("[{type: custom}]", "it is no custom tool", 13),
         ("[{type: function, function: x}]", "a tool must be a mapping", 40),

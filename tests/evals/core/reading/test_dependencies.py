@@ -18,7 +18,7 @@ def test_cases_may_wait_for_each_other_in_an_order() -> None:
 def test_an_id_that_stands_twice_names_both_places() -> None:
     found = problem("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: a, input: x, criteria: y}\n")
     assert (found.place.line, found.path) == (3, "tests[1]")
-    assert found.message == 'the id "a" stands twice, first at suites/a.eval.yaml:2:5'
+    assert found.message == 'the id "a" is used twice, first at suites/a.eval.yaml:2:5'
 
 
 def test_a_dependency_on_nothing_suggests_the_nearest() -> None:

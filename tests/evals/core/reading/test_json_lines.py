@@ -21,7 +21,7 @@ def test_a_line_that_cannot_be_read_does_not_hide_the_others() -> None:
     assert [node.json for node in nodes] == [{"id": "a"}, {"id": "d"}]
     assert [(each.place.line, each.place.column) for each in problems] == [(2, 8), (3, 13), (4, 7), (5, 1)]
     assert "expecting value" in problems[0].message
-    assert 'the key "id" stands here twice' in problems[1].message
+    assert 'the key "id" is written twice' in problems[1].message
     assert "too large" in problems[2].message
 
 

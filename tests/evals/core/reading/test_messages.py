@@ -95,7 +95,7 @@ def test_parts_are_texts_files_images_and_calls() -> None:
         ("input: [{role: user, content: [x, {type: file, value: ~/x}]}]", "absolute", "relative"),
         ("input: [{role: user, content: [x, {type: image, value: 'C:/x'}]}]", "absolute", "relative"),
         ("input: [{role: user, content: [x, {type: file, value: /etc/x}]}]", "no file", "for suites/etc/x, etc/x."),
-        ("input: [{role: user, content: x, tool_call_id: c}]", "tool_call_id stands in a user", "tool message"),
+        ("input: [{role: user, content: x, tool_call_id: c}]", "a user message has a tool_call_id", "tool message"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_message_is_refused(body: str, words: str, hint: str) -> None:
@@ -109,7 +109,7 @@ def test_what_cannot_be_a_message_is_refused(body: str, words: str, hint: str) -
 
 def test_calls_of_anybody_but_the_assistant_are_refused() -> None:
     body = "input:\n  - {role: user, content: x, tool_calls: [{name: f, output: y}]}"
-    assert "tool_calls stand in a user message" in problem(one(body)).message
+    assert "a user message has tool_calls" in problem(one(body)).message
 
 
 def test_an_empty_message_is_told_and_kept_out() -> None:

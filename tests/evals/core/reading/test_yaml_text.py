@@ -77,7 +77,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words", "hint"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, 'the key "a" stands here twice, first in line 1', "Remove one"),
+        ("a: 1\nb: 2\na: 3\n", 3, 'the key "a" is written twice, first in line 1', "Remove one"),
         ("a: .nan", 1, ".nan is no number", "quotes"),
         ("a: -.inf", 1, "-.inf is no number", "quotes"),
         ("a: 99999999999999999999999", 1, "too large", "quotes"),

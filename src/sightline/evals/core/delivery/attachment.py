@@ -21,7 +21,7 @@ _QUOTES = {'"': "&quot;"}
 
 
 def marker(path: str) -> str:
-    """What stands in place of a file whose content is elsewhere."""
+    """The text in place of a file whose content is elsewhere."""
     return f"<Attached: {path}>"
 
 
@@ -38,12 +38,12 @@ def block(path: str, text: str, form: FileForm) -> str:
 
 
 def is_ambiguous(text: str, form: FileForm) -> bool:
-    """Whether the words could be taken for the end of the block that they stand in, or for the head of another."""
+    """Whether the words could be taken for the end of the block around them, or for the head of another."""
     return "</file>" in text if form == "xml" else any(line.startswith("=== ") for line in text.splitlines())
 
 
 def file_text(data: bytes, segment: FileSegment) -> str | None:
-    """The words of a file, with line ends as everybody writes them; None if it is no text."""
+    """The words of a file, with plain line ends; None if it is no text."""
     if not is_text(sniff(data, segment.path)):
         return None
     return data.decode(encoding_of(data)).replace("\r\n", "\n")

@@ -41,7 +41,7 @@ NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merg
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was done, of what, why, and where that stands in the suite."""
+    """One thing that was done, of what, why, and where that is in the suite."""
 
     kind: NoteKind
     what: str
@@ -146,14 +146,14 @@ def deliver(
 ) -> Delivery:
     """The messages for a target. `files` are the contents by the place where each was found.
 
-    A message that is one already (what a model said in an earlier turn) goes along as it is. A file that is not among
+    A message that is one already (what a model said in an earlier turn) is sent as it is. A file that is not among
     `files`, or that no message can hold, is a fault.
     """
     guidelines = Guidelines(case_messages, files, guideline_patterns, file_form)
     writer = _Writer(case_messages, files, guidelines, file_form)
     for message in case_messages:
         writer.write(message)
-    messages, told = with_system(tuple(writer.messages), policy, system_prompt, guidelines.text)
+    messages, moved = with_system(tuple(writer.messages), policy, system_prompt, guidelines.text)
     extracted = [
         Note(
             "extracted",
@@ -166,7 +166,7 @@ def deliver(
     return Delivery(
         messages=messages,
         question=flat_question(case_messages, files, system_prompt=system_prompt, file_form=file_form),
-        notes=(*extracted, *writer.notes, *told),
+        notes=(*extracted, *writer.notes, *moved),
     )
 
 
@@ -213,7 +213,7 @@ class _Writer:
         self.messages.append(Message("tool", (result,)))
 
     def _insert_call(self, message: CaseMessage) -> tuple[str, str]:
-        """Id and name of a call that is put in front of a result that nobody asked for."""
+        """Id and name of a call that is put in front of a result without one."""
         if message.call_id:
             hint = "Write the call into tool_calls of the message before."
             raise refusal(message.place, f"no call before it has the id {message.call_id!r}", hint)
@@ -270,7 +270,7 @@ class _Writer:
                 Note("attached", segment.path, f"it is sent as a part: {part.__struct_config__.tag}", segment.place)
             )
             return part
-        self.notes.append(Note("inlined", segment.path, "its words stand in the message", segment.place))
+        self.notes.append(Note("inlined", segment.path, "its text is in the message", segment.place))
         if is_ambiguous(text, self._form):
             why = "there is a line in it that looks like the end of the file or the head of another"
             self.notes.append(Note("unclear", segment.path, why, segment.place))

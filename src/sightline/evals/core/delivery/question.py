@@ -57,7 +57,7 @@ class CallLedger:
         return self._ids[id(call)], call.name
 
     def fresh(self) -> str:
-        """An id that nobody has."""
+        """An id that no call has."""
         made = next(name for number in self._numbers if (name := f"call_{number}") not in self._taken)
         self._taken.add(made)
         return made
@@ -81,7 +81,7 @@ def flat_question(
 ) -> str:
     """The text. One user message alone stands without a marker, unless its words look like one.
 
-    Files that are text stand in it, under their names; others are named. Guidelines stand where the case has them.
+    Files that are text are in it, under their names; others are named. Guidelines are where the case has them.
     """
     said: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
     said += [
@@ -95,7 +95,7 @@ def flat_question(
 
 
 def escape_markers(text: str) -> str:
-    """The words with every line that looks like a marker told apart from one."""
+    """The text, with every line that looks like a marker escaped."""
     return _LIKE_A_MARKER.sub(r"\1\\\2", text)
 
 

@@ -1,6 +1,6 @@
 """Results as JUnit XML: a suite for each target, a test case for each try, valid for the schema of Ant's reports.
 
-That schema has properties of suites only, so what was spent stands there. An answer that could not be graded is an
+That schema has properties of suites only, so the costs are there. An answer that could not be graded is an
 error: a skipped test would leave the build green.
 """
 

@@ -146,7 +146,7 @@ PythonFunction: TypeAlias = Annotated[
 ]
 
 
-class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
+class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How often a command may call a model through the proxy that it gets."""
 
     max_calls: Annotated[int, Meta(ge=0)] = PROXY_CALLS
@@ -167,7 +167,7 @@ class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
     command: Annotated[Command | None, key(aliases=("script",))] = None
     cwd: Text = ""
     timeout_seconds: Seconds = COMMAND_SECONDS
-    target: bool | ModelAccess = False
+    target: bool | ProxyAccess = False
 
 
 class CodeConfig(CommandConfig, frozen=True, kw_only=True):
@@ -228,7 +228,7 @@ def code_of(config: CommandConfig, reader: GraderReader, above: str = "") -> Gra
         python=config.python,
         cwd=config.cwd,
         timeout=config.timeout_seconds,
-        proxy_calls=target.max_calls if isinstance(target, ModelAccess) else PROXY_CALLS if target else None,
+        proxy_calls=target.max_calls if isinstance(target, ProxyAccess) else PROXY_CALLS if target else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The grader of graders: their scores together, by weight, by count, or by whoever is asked about them."""
+"""The grader of graders: their scores together, by weight, by count, or by a command or a judge that gets them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -137,7 +137,7 @@ def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
 def _run(
     members: Sequence[Grader], weights: Mapping[str, float], together: Aggregate, subject: GradingSubject
 ) -> Asking:
-    """A member that could not run leaves the composite not graded, however it is aggregated; nobody is asked then."""
+    """A member that could not run leaves the composite not graded, however it is aggregated; no judge is asked then."""
     scores: list[Score] = []
     for member in members:
         scores += [(yield from run_grader(member, subject))]
@@ -154,7 +154,7 @@ def _run(
 
 def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _graded_only(scores)
+    heard = _scores_given(scores)
     weighed = [(score.score or 0.0, _weight(weights, score)) for score in heard]
     total = sum(weight for _, weight in weighed)
     if not total:
@@ -168,7 +168,7 @@ def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: 
 
 def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _graded_only(scores)
+    heard = _scores_given(scores)
     counting = [score for score in heard if score.weight]
     if not counting:
         return finding_without_score(_NO_WEIGHT)
@@ -206,7 +206,7 @@ def _by_judge(
     return (yield from ask_judge(question, read_free))
 
 
-def _graded_only(scores: Sequence[Score]) -> list[Score]:
+def _scores_given(scores: Sequence[Score]) -> list[Score]:
     """The graders that gave a score."""
     return [score for score in scores if score.verdict != "not_graded"]
 

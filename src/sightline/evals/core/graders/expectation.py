@@ -188,7 +188,7 @@ def reference_text(grading: Grading) -> Generator[Step, Answer, str | StepFailed
 
 
 def plain_text(message: CaseMessage) -> str:
-    """The words of a message, without what stands in files."""
+    """The words of a message, without the content of files."""
     return "\n".join(segment.text for segment in message.segments if isinstance(segment, TextSegment))
 
 

@@ -207,7 +207,7 @@ def number_of(value: Json) -> float | None:
 
 
 def _data(text: str) -> Json | Absent:
-    """The JSON of an answer: all of it, or the object that stands in it."""
+    """The JSON of an answer: all of it, or the object in it."""
     bare = _FENCE.sub("", text).strip()
     for each in (bare, bare[max(bare.find("{"), 0) : bare.rfind("}") + 1]):
         try:

@@ -125,7 +125,7 @@ def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
 
 
 def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFinding:
-    """That it could not be told, and why."""
+    """A finding without a score, and why there is none."""
     return GraderFinding(reason=reason, spent=spent)
 
 
@@ -197,7 +197,7 @@ def reasons(scores: Sequence[Score]) -> str:
 
 
 def negate(score: Score) -> Score:
-    """The opposite: what passed fails, and what could not be told still cannot. Twice is as it was."""
+    """The opposite: what passed fails, and what was not graded still is not. Twice is as it was."""
     return msgspec.structs.replace(
         score,
         verdict=_OPPOSITE[score.verdict],
@@ -221,7 +221,7 @@ def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
     """The weighted mean of the scores, held to the threshold.
 
     A grader that could not run leaves the case not graded, whatever the others found: nothing is known of what it would
-    have found. Only one without weight that is not required is left out, and that is told. One that is required and not
+    have found. Only one without weight that is not required is left out, and the reason says so. One that is required and not
     reached fails the case with 0.
     """
     said = tuple(scores)

@@ -84,7 +84,7 @@ def together(
 ) -> CaseScore:
     """The score of a conversation: of its turns, of those that were not held any more, and of the whole.
 
-    A turn that nobody wanted to grade is not counted; one that could not be graded leaves the conversation not graded.
+    A turn without graders is not counted; one that could not be graded leaves the conversation not graded.
     """
     said = (*turns, *[NOT_HELD] * not_held)
     counted = [*turns, *([] if whole is None else [whole])]

@@ -62,7 +62,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The values of a case: those in `quoted` were not written by whoever asks."""
+    """The values of a case: those in `quoted` were not written by the author of the prompt."""
 
     quoted: Mapping[str, str]
     plain: Mapping[str, str]
@@ -74,9 +74,9 @@ class Material:
 
 
 def material(subject: GradingSubject, criteria: str, reference: str, rubric: Sequence[Criterion]) -> Material:
-    """What a judge can be told of a case."""
+    """The values of a case that a prompt can use."""
     observation, grading = subject.observation, subject.grading
-    told: list[Json] = [criterion.to_json for criterion in rubric]
+    criteria_json: list[Json] = [criterion.to_json for criterion in rubric]
     return Material(
         quoted={
             "input": (grading.question or observation.question or transcript(grading.messages)).strip(),
@@ -90,8 +90,8 @@ def material(subject: GradingSubject, criteria: str, reference: str, rubric: Seq
             "criteria": criteria.strip(),
             "metadata": pretty(grading.metadata) if grading.metadata else "",
             "metadata_json": compact(grading.metadata) if grading.metadata else "",
-            "rubrics": pretty(told) if told else "",
-            "rubrics_json": compact(told) if told else "",
+            "rubrics": pretty(criteria_json) if criteria_json else "",
+            "rubrics_json": compact(criteria_json) if criteria_json else "",
         },
     )
 

@@ -247,8 +247,8 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Mis
         scores.append(score)
         points[criterion.id] = raw
         is_met = raw >= PASSING_POINTS and (criterion.floor is None or reaches(score, criterion.floor))
-        told = f" ({within.outcome})" if within else ""
-        text = f"[{criterion.id}] {criterion.outcome or criterion.id}: {raw}/{MOST_POINTS}{told}"
+        outcome = f" ({within.outcome})" if within else ""
+        text = f"[{criterion.id}] {criterion.outcome or criterion.id}: {raw}/{MOST_POINTS}{outcome}"
         checks.append(Check(text, is_met, _reason(answer)))
     return _weigh_criteria(criteria, scores, checks, _reason(value), {"raw_scores": points})
 
@@ -317,7 +317,7 @@ def _object(text: str) -> JsonObject | Misread:
     except Fault as fault:
         return Misread(fault.message)
     except _Twice as twice:
-        return Misread(f"the key {twice} stands in it twice")
+        return Misread(f"the key {twice} is in it twice")
     return value
 
 

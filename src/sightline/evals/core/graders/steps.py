@@ -11,7 +11,7 @@ from sightline.model.message import Message
 from sightline.model.usage import Usage
 
 PYTHON = "{python}"
-"""As the first word of a command: the interpreter that whoever runs it has at hand."""
+"""As the first word of a command: the interpreter of the process that runs it."""
 
 COMMAND_SECONDS = 60.0
 

@@ -65,7 +65,7 @@ def compile_quietly(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
 def is_bounded(pattern: str, flags: re.RegexFlag, text: str) -> bool:
     """Whether looking for a pattern in a text is sure to end soon."""
     if _SPACED.search(pattern):
-        return False  # comments may stand in it, and look like anything
+        return False  # it may have comments, which look like anything
     if _FLAGS_INSIDE.search(pattern):
         flags |= re.IGNORECASE | re.DOTALL
     ways = _ways(pattern, flags, text)
@@ -73,7 +73,7 @@ def is_bounded(pattern: str, flags: re.RegexFlag, text: str) -> bool:
 
 
 def _ways(pattern: str, flags: re.RegexFlag, text: str) -> float | None:
-    """In how many ways it can go on from one place, None where that cannot be told."""
+    """In how many ways it can go on from one place, None where that is not known."""
     open_groups = [_Group()]
     atom: str | None = ""  # what a repetition repeats, None where it can go on differently
     for token in _TOKEN.finditer(pattern):

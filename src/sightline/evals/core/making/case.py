@@ -98,7 +98,7 @@ def _key(message: Message) -> bytes:
 
 
 def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], None]) -> list[JsonObject]:
-    """Written messages that can be sent: each call with its one result behind it. What is moved or left out is told."""
+    """Written messages that can be sent: each call with its one result behind it. What is moved or left out is reported."""
     results: dict[str, int] = {}
     for place, message in enumerate(messages):
         name = _call_id_of(message)
@@ -208,7 +208,7 @@ def _live(conversation: Conversation, writer: CaseWriter, from_turn: int) -> Jso
         raise Fault(
             Code.USAGE,
             f"the conversation has no turn {from_turn}",
-            hint=f"Give a turn from 1 to {len(turns)}." if turns else "Nobody speaks in it as the user.",
+            hint=f"Give a turn from 1 to {len(turns)}." if turns else "It has no message of the user.",
         )
     fixed = [*before, *(message for turn in turns[: from_turn - 1] for message in (*turn.asked, *turn.answered))]
     history = behind_calls(writer.messages(fixed), writer.leave)

@@ -143,14 +143,14 @@ class CaseWriter:
         return tuple(self._left)
 
     def leave(self, what: str, why: str) -> None:
-        """Tell of something that is not in the case; the same is told once."""
+        """Report something that is not in the case, once."""
         self._left[LeftOut(what, why)] = None
 
     def text(self, text: str) -> str:
         """Words without secrets, without halves of characters, and with names for what is volatile."""
         whole = _SURROGATE.sub("\ufffd", text)
         if whole != text:
-            self.leave("half a character", "YAML cannot hold it: U+FFFD stands in its place")
+            self.leave("half a character", "YAML cannot hold it: U+FFFD is in its place")
         return self._placeholders.text(self._mask(whole))
 
     def json(self, value: Json) -> Json:
@@ -165,7 +165,7 @@ class CaseWriter:
         return self._mask(_SURROGATE.sub("\ufffd", text))
 
     def messages(self, messages: Iterable[Message]) -> list[JsonObject]:
-        """The messages. Results stand in messages of their own; an assistant that goes on after a call, or only calls,
+        """The messages. Results are in messages of their own; an assistant that goes on after a call, or only calls,
         goes on in the message before, for nothing may stand between a call and its result."""
         made: list[_Spoken] = []
         for message in messages:
@@ -195,7 +195,7 @@ class CaseWriter:
         return spoken
 
     def _call(self, call: ToolCall) -> JsonObject:
-        # Some wires give calls no id: then each is told apart by its place.
+        # Some wires give calls no id: then each is known by its place.
         number = len(self._names) + 1
         name = f"call_{number}"
         self._names[name] = call.name

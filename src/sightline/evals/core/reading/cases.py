@@ -132,7 +132,7 @@ def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
     for node, tool in read:
         name = getattr(tool, "name", "")
         if name and name in names:
-            findings.wrong(node, f"the tool {quote_word(name)} stands here twice", "Remove one of them.")
+            findings.wrong(node, f"the tool {quote_word(name)} is declared twice", "Remove one of them.")
         names.add(name)
     return tuple(tool for _, tool in read if tool is not None)
 

@@ -122,7 +122,7 @@ class SuiteFindings:
         return any(problem.severity == "error" and not problem.case for problem in self._found)
 
     def add(self, problems: Iterable[SuiteProblem], path: Path = ()) -> None:
-        """Take problems that were found elsewhere; one that does not know the way there is told to be on this one."""
+        """Take problems that were found elsewhere; one without a path gets this one."""
         for problem in problems:
             self._found[problem if problem.path else msgspec.structs.replace(problem, path=format_path(path))] = None
 
@@ -155,20 +155,20 @@ class SuiteFindings:
         return _NodeReader(node, self).read(node, kind, node.path)
 
     def is_mapping(self, node: Node, what: str, suggestion: str = "") -> bool:
-        """Whether it is a mapping; if it is not, that is told."""
+        """Whether it is a mapping; if it is not, that is reported."""
         if isinstance(node.value, dict):
             return True
         self.wrong(node, f"{what} must be a mapping, not {node.kind}", suggestion)
         return False
 
     def items(self, node: Node, what: str, suggestion: str = "") -> list[Node]:
-        """The items of a list; if it is none, that is told."""
+        """The items of a list; if it is none, that is reported."""
         if not isinstance(node.value, list):
             self.wrong(node, f"{what} must be a list, not {node.kind}", suggestion)
         return node.items
 
     def check_keys(self, node: Node, known: Sequence[str], what: str, hints: Mapping[str, str] | None = None) -> None:
-        """Tell of every key that nobody reads. One that begins with `x-` is the author's own."""
+        """Report every unknown key. One that begins with `x-` is the author's own."""
         for name in node.members:
             if name in known or name.startswith("x-"):
                 continue

@@ -26,7 +26,7 @@ Wanted: TypeAlias = Literal["content", "presence", "listing"]
 class Need(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file is asked for, by its path below the folder. It is answered with bytes, or with None if there is none.
 
-    `content`: what stands in it. `presence`: any bytes will do, for it is not read yet. `listing`: the path is that of
+    `content`: its bytes. `presence`: any bytes will do, for it is not read yet. `listing`: the path is that of
     a folder, and the answer the paths of the files below it, relative to it, one in a line.
     """
 
@@ -114,7 +114,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 def read_variables(data: bytes, wanted: Collection[str]) -> dict[str, str]:
     """The variables of these names. What is not wanted is not even kept, for such files are full of keys.
 
-    Of a name that stands there twice the last one counts, as in a shell. Nothing in a value is replaced.
+    Of a name that is set twice the last one counts, as in a shell. Nothing in a value is replaced.
     """
     found: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines():

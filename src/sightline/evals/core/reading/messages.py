@@ -218,9 +218,9 @@ def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...
     segments = () if keys.content is None else _content(keys.content, findings)
     calls, results = read_calls(node, findings)
     if calls and role != "assistant":
-        findings.wrong(node, f"tool_calls stand in a {role} message", "Only an assistant calls tools.")
+        findings.wrong(node, f"a {role} message has tool_calls", "Only an assistant calls tools.")
     if keys.tool_call_id and role != "tool":
-        findings.wrong(node, f"tool_call_id stands in a {role} message", "Only a tool message answers a call.")
+        findings.wrong(node, f"a {role} message has a tool_call_id", "Only a tool message answers a call.")
     message = CaseMessage(
         role=role,
         segments=(*segments, *calls),
@@ -255,7 +255,7 @@ def _content(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
 
 
 def _as_json(node: Node) -> TextSegment:
-    """An object in place of words is told as JSON."""
+    """An object in place of text is sent as JSON."""
     return TextSegment(msgspec.json.format(jsontext.encode(node.json)).decode(), node.place)
 
 
@@ -300,8 +300,8 @@ def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
 
 
 def check_pairing(case: Case) -> tuple[SuiteProblem, ...]:
-    """Calls that nobody answers are errors, for no provider takes them; so are results that name a call that is not
-    there. A result without any call before it is told: a call is put in front of it."""
+    """Calls without a result are errors, for no provider takes them; so are results that name a call that is not
+    there. A result without any call before it is a warning: a call is put in front of it."""
     problems: list[SuiteProblem] = []
     waiting: list[CallSegment] = []
     messages: Iterable[CaseMessage] = (*case.messages, *(each for turn in case.turns for each in turn.messages))

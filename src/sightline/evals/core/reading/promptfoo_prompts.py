@@ -152,7 +152,7 @@ def _parse_prompt(prompt: Node, text: str, findings: SuiteFindings) -> Node:
 
 
 def _check_template(node: Node, findings: SuiteFindings) -> None:
-    """Tell of what promptfoo would compute and what would be sent as it stands here."""
+    """Report what promptfoo would compute and what would be sent as it is written here."""
     for each in (*node.members.values(), *node.items):
         _check_template(each, findings)
     if node.text is None:

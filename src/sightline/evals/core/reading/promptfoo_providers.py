@@ -128,7 +128,7 @@ class PromptfooProviders:
     targets: dict[str, SuiteTarget] = field(default_factory=dict)
 
     def name_of(self, node: Node) -> str:
-        """The target that a provider is here, by its name; empty where it is none, and that is told."""
+        """The target that a provider is here, by its name; empty where it is none, which is reported."""
         node = _unwrap(node)
         if node.text is not None:
             return self._add_model(node, node.text, "", ConfigKeys(node=Node({}, node.place, node.path)))

@@ -52,8 +52,8 @@ def with_environment(node: Node, environment: Mapping[str, str], findings: Suite
 def with_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
     """The tree with a case's variables. A text that is one reference becomes the value itself, whatever its type.
 
-    Without variables nothing is a reference. With them, a name that is not among them stays as it stands, and that is
-    told. Within graders, the names that their own prompts are filled with are left alone.
+    Without variables nothing is a reference. With them, a name that is not among them stays as it is, and that is
+    reported. Within graders, the names that their own prompts are filled with are left alone.
     """
     if not variables:
         return node
@@ -289,7 +289,7 @@ def _tests_of(data: bytes, path: str, findings: SuiteFindings) -> list[Node]:
     place = SuitePlace(path, 1, 1)
     if not path.lower().endswith(_ENDINGS):
         here = Node(None, place)
-        findings.wrong(here, f"{quote_word(path)} is no file of tests", f"Tests stand in {', '.join(_ENDINGS)}.")
+        findings.wrong(here, f"{quote_word(path)} is no file of tests", f"Tests are in {', '.join(_ENDINGS)}.")
         return []
     if path.lower().endswith(".jsonl"):
         nodes, problems = read_json_lines(data, path)

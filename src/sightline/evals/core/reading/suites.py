@@ -78,7 +78,7 @@ def check_dependencies(cases: Sequence[Case]) -> tuple[SuiteProblem, ...]:
         same = alike.setdefault(normalize("NFC", case.id), case)
         if same is not case:
             is_same = same.id == case.id
-            message = f"the id {quote_word(case.id)} stands twice{'' if is_same else ', in letters of two kinds'}"
+            message = f"the id {quote_word(case.id)} is used twice{'' if is_same else ', in two Unicode forms'}"
             problems.append(_problem(case, f"{message}, first at {same.place}", "Give one of them another id."))
         first.setdefault(case.id, case)
     for case in cases:
@@ -254,7 +254,7 @@ def _suite(
     document = yield from includes.expand(document)
     config = findings.read(document, SuiteConfig)
     assert config is not None  # it is a mapping, and no key of it is required
-    shared = _shared(document, config, findings)
+    shared = _parts_for_cases(document, config, findings)
     nodes = yield from read_tests(config.tests or document, file, environment, findings)
     cases: list[Case] = []
     paths: dict[SuitePlace, Path] = {}
@@ -273,7 +273,7 @@ def _suite(
     return _make_suite(document, config, file, found, targets, findings)
 
 
-def _shared(document: Node, config: SuiteConfig, findings: SuiteFindings) -> Shared:
+def _parts_for_cases(document: Node, config: SuiteConfig, findings: SuiteFindings) -> Shared:
     for node, why in (
         (config.workspace, "no folder is set up for the cases"),
         (config.preprocessors, "files are sent as they are"),

@@ -338,7 +338,7 @@ def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
     tests = before if not path else before.members[str(path[0])]
     if not isinstance(tests.value, list):
         hint = "Append it to the file that it names."
-        raise Fault(Code.USAGE, f"{file}: the tests stand in another file", hint=hint)
+        raise Fault(Code.USAGE, f"{file}: the tests are in another file", hint=hint)
     text = EditedText(data, file)
     text.append(path, case, is_empty=not tests.value)
     old = tests.json

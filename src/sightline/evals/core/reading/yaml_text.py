@@ -52,7 +52,7 @@ _MOST_DIGITS = 20
 
 
 class _Refused(Exception):
-    """What stands here cannot be read; carries the problem."""
+    """A value that cannot be read; carries the problem."""
 
     def __init__(self, problem: SuiteProblem) -> None:
         super().__init__(problem.message)
@@ -126,7 +126,7 @@ def compose_yaml(text: str, file: str) -> Composed:
             documents = list(library.compose_all(text))
     except ReaderError as error:
         place = _place_of_index(text, error.position, file)
-        message = f"the character U+{ord(text[error.position]):04X} may not stand in YAML"
+        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
         raise _Refused(_problem(place, (), message, "Write it as an escape in double quotes, or remove it.")) from None
     except MarkedYAMLError as error:
         raise _Refused(_problem_at_mark(error, text, file)) from None
@@ -185,7 +185,7 @@ class _Builder:
 
     def check_size(self, source: Composed, known: dict[int, int]) -> int:
         """How many values it is with its aliases followed, each counted once: a few lines of them can stand for more
-        than could ever be walked through. What stands inside of itself is told by whoever walks."""
+        than could ever be walked through. A value inside of itself is reported by the code that walks the tree."""
         if id(source) in known:
             return known[id(source)]
         known[id(source)] = 1
@@ -243,7 +243,7 @@ class _Builder:
                 merged += self._merge(value_node, path, below)
                 continue
             if key in keys:
-                message = f"the key {quote_word(key)} stands here twice, first in line {keys[key].line}"
+                message = f"the key {quote_word(key)} is written twice, first in line {keys[key].line}"
                 raise self._refusal(place, (*path, key), message, "Remove one of them: only one can count.")
             keys[key] = place
             members[key] = self.node(value_node, (*path, key), below)
@@ -369,7 +369,7 @@ class _Line:
         for key, head, at in zip(layout.keys or (), layout.heads, spans, strict=True):
             keys_place = self._place(head)
             if key in keys:
-                message = f"the key {quote_word(key)} stands here twice"
+                message = f"the key {quote_word(key)} is written twice"
                 raise self._refusal(keys_place, (*path, key), message, "Remove one of them: only one can count.")
             keys[key] = keys_place
             members[key] = self._node(value[key], at, (*path, key))

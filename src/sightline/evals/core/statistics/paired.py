@@ -135,7 +135,7 @@ def cases_needed(effect: float, error: float, count: int, level: float = LEVEL, 
 
 
 NOISE = 1e-9
-"""Scores that differ by no more than this are the same number, told by two computations."""
+"""Scores that differ by no more than this are the same number, from two computations."""
 
 
 class Paired(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
