@@ -328,7 +328,7 @@ def test_loss_the_developer_role_is_carried() -> None:
 
 
 def test_loss_an_unknown_role_is_refused() -> None:
-    assert 'no role "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
+    assert 'not "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
 
 
 def test_loss_text_under_the_other_key_is_carried() -> None:

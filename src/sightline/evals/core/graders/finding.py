@@ -220,9 +220,8 @@ def _verdict(finding: GraderFinding, floor: float) -> Verdict:
 def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
     """The weighted mean of the scores, held to the threshold.
 
-    A grader that could not run leaves the case not graded, whatever the others found: nothing is known of what it would
-    have found. Only one without weight that is not required is left out, and the reason says so. One that is required and not
-    reached fails the case with 0.
+    A grader that could not run leaves the case not graded, whatever the others found, unless it has no weight and is
+    not required: then it is left out, and the reason says so. One that is required and not reached fails it with 0.
     """
     said = tuple(scores)
     graded = [score for score in scores if score.verdict in ("pass", "fail")]

@@ -98,7 +98,7 @@ def _key(message: Message) -> bytes:
 
 
 def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], None]) -> list[JsonObject]:
-    """Written messages that can be sent: each call with its one result behind it. What is moved or left out is reported."""
+    """Messages that can be sent: each call with its one result behind it. What is moved or left out is reported."""
     results: dict[str, int] = {}
     for place, message in enumerate(messages):
         name = _call_id_of(message)
