@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.evals.core.facts import Key
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster.bundle import unpack
 from sightline.evals.service.cluster.host import Host, Opening
 from sightline.evals.service.cluster.line import HostLine

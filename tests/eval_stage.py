@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.reading.requests import SuiteReading
+from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Suite

@@ -4,17 +4,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.grade import check_graders, grade, prepare
+from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.grade import GRADERS, check_graders, grade, prepare
 from sightline.evals.core.graders.grader import prepare_grader, run_grader
-from sightline.evals.core.graders.registry import GRADERS
 from sightline.evals.core.graders.steps import Answer, Judged, Step, StepFailed
-from sightline.evals.core.graders.subject import Grading, GradingSubject
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.place import SuitePlace, SuiteProblem
-from sightline.evals.core.score import CaseScore, Score
-from sightline.evals.core.suite import GraderSpec
-from sightline.model.json import Json, JsonObject
+from sightline.evals.core.result import CaseObservation, CaseScore, Score
+from sightline.evals.core.suite import GraderSpec, SuitePlace, SuiteProblem
+from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.wire.jsontext import encode
@@ -88,11 +84,6 @@ def problems(grader: GraderSpec) -> tuple[SuiteProblem, ...]:
 def told(grader: GraderSpec) -> list[tuple[str, str]]:
     """Where something is wrong with a grader, and what."""
     return [(each.path.removeprefix("assertions[0]").lstrip("."), each.message) for each in problems(grader)]
-
-
-def fields(config: JsonObject) -> Fields:
-    """The fields of an object."""
-    return Fields(config, HERE, "it", GRADERS)
 
 
 def says(value: Json, **took: Json) -> Judged:

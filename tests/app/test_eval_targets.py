@@ -143,7 +143,7 @@ def test_who_is_nobody_is_told_with_who_there_is(loaded: Configuration, tmp_path
     with pytest.raises(Fault) as far:
         targets.spec("zzzzzz")
     assert "Targets are: fixed, strict, default" in far.value.hint
-    with pytest.raises(Fault, match="the target has no command") as broken:
+    with pytest.raises(Fault, match="a target lacks the key") as broken:
         targets.spec("broken")
     assert broken.value.code is Code.CONFIG
 

@@ -13,7 +13,7 @@ import pytest
 from sightline.app.eval_host import HostProcess, introduction, open_host
 from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
-from sightline.evals.core.facts import CaseDone, EvalBegan, Key, read, write
+from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import host as host_module
 from sightline.evals.service.cluster.bundle import pack_files

@@ -1,6 +1,6 @@
 from datetime import date
 from math import inf, nan
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -11,8 +11,9 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider
-from sightline.catalog.reading import describe_type, read, type_of
+from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, read, type_of
 from sightline.catalog.route import Route
+from sightline.model.json import Json
 from sightline.settings import Settings
 
 
@@ -109,7 +110,7 @@ def test_an_unknown_key_that_resembles_nothing_gets_the_list() -> None:
         ({"month": "May"}, "it.month must be a year such as 2026, not text"),
         ({"names": "x"}, "it.names must be a list, each text, not text"),
         ({"names": [date(2026, 1, 1)]}, "it.names[0] must be text, not a date or a time"),
-        ({"inner": []}, "it.inner must be a table, not a list"),
+        ({"inner": []}, "it.inner must be a table, not an empty list"),
         ({"inner": {}}, 'it.inner lacks the key "kind"'),
         ({"inner": {"kind": "round", "size": 0}}, "it.inner.size must be a number above 0, not 0"),
         ({"inner": {"kind": "rund"}}, 'it.inner.kind must be one of "flat", "round", not "rund"'),
@@ -119,7 +120,7 @@ def test_an_unknown_key_that_resembles_nothing_gets_the_list() -> None:
         ({"by_kind": {"rond": "x"}}, 'it.by_kind has no key "rond"'),
         ({"by_kind": {"round": {}}}, "it.by_kind.round must be text, not a table"),
         ({"by_kind": 1}, "it.by_kind must be a table, each value text, not 1"),
-        ([], "it must be a table, not a list"),
+        ([], "it must be a table, not an empty list"),
     ],
 )
 def test_a_wrong_value_says_what_was_expected_and_what_was_found(tree: object, message: str) -> None:
@@ -169,3 +170,98 @@ def test_the_catalogue_itself_can_be_read() -> None:
     value, problems = read(tree, Catalog, nowhere)
     assert not problems
     assert value == Catalog(providers={"a": Provider(base_url="http://x")}, routes=(Route(provider="a", as_="b"),))
+
+
+class Circle(msgspec.Struct, tag_field="type", tag="circle"):
+    radius: float
+
+
+class Square(msgspec.Struct, tag_field="type", tag="square"):
+    side: float = 1.0
+
+
+class Wrapped:
+    """A value that is kept as it comes."""
+
+
+Size = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Drawing(msgspec.Struct, kw_only=True):
+    KEY_HINTS: ClassVar[dict[str, str]] = {"colour": "Write color."}
+
+    shape: Annotated[Circle | Square | None, key(instead={"round": "circle"})] = None
+    words: str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=2)] = ""
+    limit: bool | Annotated[Size, key(hint="Write false for none.")] = False
+    color: Annotated[str, key(aliases=("tint", "hue"))] = ""
+    width: Annotated[int, key(aliases=("w",), first_wins=True)] = 0
+    data: Json = None
+    note: Wrapped | None = None
+    others: Annotated[dict[str, Json], REST] = {}
+    source: Annotated[Json, SELF] = None
+
+
+class Strict(msgspec.Struct):
+    KEY_HINTS: ClassVar[dict[str, str]] = {"colour": "Write color."}
+    color: Annotated[str, key(hint="Write color: red.")]
+
+
+class Notes(TypedReader):
+    own_prefix = "x-"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[object, str, str]] = []
+
+    def report(self, path: object, message: str, hint: str, *, is_key: bool = False) -> None:
+        self.seen.append((path, message, hint))
+
+
+def test_unions_are_read_by_shape_and_by_tag() -> None:
+    kept = Wrapped()
+    tree = {"shape": {"type": "square"}, "words": ["a"], "limit": 2, "tint": "red", "data": [1], "note": kept, "z": 1}
+    value, problems = read(tree, Drawing, nowhere)
+    assert not problems
+    assert value == Drawing(
+        shape=Square(), words=("a",), limit=2.0, color="red", data=[1], note=kept, others={"z": 1}, source=tree
+    )
+    tree = {"words": "a", "limit": True, "data": None, "color": None, "w": 3, "width": 4}
+    assert read(tree, Drawing, nowhere)[0] == Drawing(words="a", limit=True, width=3, source=tree)
+
+
+@pytest.mark.parametrize(
+    ("tree", "message", "hint"),
+    [
+        ({"shape": {}}, 'it.shape lacks the key "type"', 'It is one of "circle", "square".'),
+        ({"shape": {"type": "circle"}}, 'it.shape lacks the key "radius"', "It is a number."),
+        (
+            {"shape": {"type": "Round"}},
+            'it.shape.type must be one of "circle", "square", not "Round"',
+            'Did you mean "circle"?',
+        ),
+        ({"shape": {"type": 3}}, 'it.shape.type must be one of "circle", "square", not 3', ""),
+        ({"words": 3}, "it.words must be text or a list, each text, not 3", "Put it in quotes."),
+        ({"words": []}, "it.words must be text or a list, each text, not an empty list", ""),
+        ({"words": ["a", "b", "c"]}, "it.words must be text or a list, each text, not a list", ""),
+        ({"limit": -1}, "it.limit must be true or false or a number, 0 or more, not -1", "Write false for none."),
+        ({"color": "red", "hue": "blue"}, "hue is another name of color, and both are written", "Keep color."),
+        ({"tint": "red", "hue": "blue"}, "hue is another name of tint, and both are written", "Keep tint."),
+    ],
+)
+def test_what_fits_no_member_of_a_union_is_reported(tree: dict[str, object], message: str, hint: str) -> None:
+    _, problems = read(tree, Drawing, nowhere, ("it",))
+    assert [(problem.message, problem.hint) for problem in problems] == [(message, hint)]
+
+
+def test_keys_have_hints_and_authors_have_keys_of_their_own() -> None:
+    reader = Notes()
+    assert reader.read({"colour": "red", "x-mine": 1}, Strict, ("it",)) is None
+    assert reader.seen == [
+        (("it", "colour"), 'it has no key "colour"', "Write color."),
+        (("it",), 'it lacks the key "color"', "Write color: red."),
+    ]
+
+
+def test_lists_and_tables_of_anything_are_called_so() -> None:
+    assert describe_type(type_of(tuple[Json, ...])) == "a list"
+    assert describe_type(type_of(dict[str, Json]), "an object") == "an object"
+    assert describe_type(type_of(Annotated[str, key(hint="x")])) == "text"

@@ -3,9 +3,8 @@
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.evals.core.making.case import MadeCase, make_case
-from sightline.evals.core.making.recording import RecordedExchange, turns_of
-from sightline.evals.core.reading.requests import SuiteReading
+from sightline.evals.core.making.case import MadeCase, RecordedExchange, make_case, turns_of
+from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import Document, Image, Text, ToolCall

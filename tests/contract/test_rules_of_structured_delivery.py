@@ -10,8 +10,7 @@ import pytest
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver
-from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
+from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
 from sightline.evals.core.suite import Case
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
@@ -329,7 +328,7 @@ def test_loss_the_developer_role_is_carried() -> None:
 
 
 def test_loss_an_unknown_role_is_refused() -> None:
-    assert 'no role "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
+    assert 'not "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
 
 
 def test_loss_text_under_the_other_key_is_carried() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.evals.core.exports.agentv_index import to_index
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.score import Check, Score
+from sightline.evals.core.result import CaseObservation, Check, Score
 from sightline.model.usage import Usage
 from tests.e2e.test_agentv import agentv as agentv
 from tests.evals.core.rows import failed, row

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sightline.evals.core.facts import CaseDone, read
+from sightline.evals.core.run_state import CaseDone, read
 from sightline.store.sqlite import open_store
 from tests.eval_stage import words_in
 from tests.loop_stage import says

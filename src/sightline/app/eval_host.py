@@ -26,8 +26,8 @@ from sightline.app.configuration import Configuration
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.app.parts import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
 from sightline.catalog.loading import variables_of
-from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import is_cached
+from sightline.evals.core.run_state import EvalBegan, read
 from sightline.evals.service.cluster.accounts import FarMemory, FarSpending
 from sightline.evals.service.cluster.bundle import unpack
 from sightline.evals.service.cluster.host import Host

@@ -10,7 +10,7 @@ from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.parts import price_list
 from sightline.catalog.loading import variables_of
 from sightline.evals.api.calls import EvalCalls, EvalParts
-from sightline.evals.core.facts import EvalBegan
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.service.evaluation import Evaluation
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.relay import Relay

@@ -16,13 +16,11 @@ from sightline.catalog.loading import variables_of
 from sightline.catalog.problem import likely
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolve_target
-from sightline.evals.core.reading.dotenv import read_variables
-from sightline.evals.core.reading.paths import folder_of, join_path
-from sightline.evals.core.statistics.bootstrap import Draw
-from sightline.evals.core.suite import Case, GraderSpec, Suite
+from sightline.evals.core.reading.files import folder_of, join_path, read_variables
+from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.core.statistics.intervals import Draw
+from sightline.evals.core.suite import Case, GraderSpec, Suite, SuiteProblem
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 from sightline.evals.service.spending import check_priced
 from sightline.evals.service.suite_files import SuiteFiles

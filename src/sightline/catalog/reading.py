@@ -1,57 +1,94 @@
-"""A strict reader from a tree to our structs, which finds every mistake and not only the first.
+"""The one reader of data from outside: a tree of JSON-like values becomes typed structs, and every mistake is reported.
 
-It goes by the structs' own types, so a field that is added there can be configured at once. A value with a mistake is
-left out, so that the rest can be looked at too; whoever uses the result has to ask for the problems first.
+It is driven by the types of the structs, so a field that is added there can be written at once. What a type says:
+
+- `str`, `int`, `float`, `bool`, `Literal`, tuples, dictionaries, structs and dataclasses as in msgspec; `Json` is any
+  value. The bounds and patterns of `Meta` hold, and its `description` is what messages say is expected.
+- A union is read by the shape of the value (`str | tuple[str, ...]`), several structs by their tag.
+- Null is the same as a missing key. A missing key has its default, or is a mistake where there is none.
+- `key(aliases=…, hint=…)`, `REST` and `SELF` annotate one field.
+- A struct may say what to write: `EXAMPLE` where something else is written, `KEY_HINTS` for keys that it does not have.
+
+A value with a mistake is left out, so that the rest can be read too: ask for the problems before you use the result.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json
 
 PlaceOf: TypeAlias = Callable[[Path], ConfigLocation]
 T = TypeVar("T")
 
+REST = Meta(extra={"rest": True})
+"""Annotates the one field (a dictionary) that takes every key that the struct does not know."""
+
+SELF = Meta(extra={"self": True})
+"""Annotates the one field that takes the value of which the struct was read, with its place."""
+
 _WRONG = object()
 
 
+def key(
+    *,
+    aliases: tuple[str, ...] = (),
+    first_wins: bool = False,
+    hint: str = "",
+    instead: Mapping[str, str] | None = None,
+    **limits: Any,
+) -> Meta:
+    """The annotation of one key: other names that it may have, and what to write where it is missing or wrong.
+
+    Two names of one key at once are a mistake unless the first one wins. `instead` names the right choice for words
+    that other tools use for it. `limits` are those of `msgspec.Meta`.
+    """
+    notes = {"aliases": aliases, "first_wins": first_wins, "hint": hint, "instead": instead or {}}
+    return Meta(extra=notes, **limits)
+
+
 def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[ConfigProblem]]:
-    """The tree as a value of this type, or None where nothing can be made of it, and what is wrong."""
-    reader = _Reader(place_of)
-    value = reader.value(tree, type_of(cast(Hashable, kind)), path)
-    return (None if value is _WRONG else cast(T, value)), reader.problems
+    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems."""
+    reader = _ConfigurationReader(place_of)
+    return reader.read(tree, kind, path), reader.problems
 
 
 @cache
 def type_of(kind: Hashable) -> inspect.Type:
-    """What msgspec knows of a type."""
+    """The description of a type by msgspec."""
     return inspect.type_info(kind)
 
 
 def fields_of(kind: inspect.StructType) -> dict[str, inspect.Field]:
-    """A struct's fields by the names that they have in the file."""
+    """The fields of a struct by the names that they have in the file."""
     return {field.encode_name: field for field in kind.fields}
 
 
+def names_of(kind: inspect.StructType) -> dict[str, str]:
+    """Every name that a key of this struct may have, with the field's own name in the file."""
+    fields = {name: field for name, field in fields_of(kind).items() if not _role(field)}
+    return {alias: name for name, field in fields.items() for alias in (name, *_extra(field.type, "aliases", ()))}
+
+
 def plain(kind: inspect.Type) -> inspect.Type:
-    """A type without its notes, and without None, which TOML cannot say."""
+    """A type without its annotations and without null. Of a union it is the first member."""
+    members = _members_of(kind)
+    return members[0] if members else kind
+
+
+def describe_type(kind: inspect.Type, mapping: str = "a table") -> str:
+    """What a value of this type is, in words; `mapping` is what the file format calls an object."""
     if isinstance(kind, inspect.Metadata):
-        return plain(kind.type)
+        return str((kind.extra_json_schema or {}).get("description") or describe_type(kind.type, mapping))
     if isinstance(kind, inspect.UnionType):
-        return plain(next(each for each in kind.types if not isinstance(each, inspect.NoneType)))
-    return kind
-
-
-def describe_type(kind: inspect.Type) -> str:
-    """What may stand there, in words."""
-    if isinstance(kind, inspect.Metadata):
-        return str((kind.extra_json_schema or {})["description"])
-    match plain(kind):
+        words = [describe_type(each, mapping) for each in kind.types if not isinstance(each, inspect.NoneType)]
+        return " or ".join(dict.fromkeys(words))
+    match kind:
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType() as number:
@@ -59,126 +96,275 @@ def describe_type(kind: inspect.Type) -> str:
         case inspect.FloatType() as number:
             return f"a number{_range(number)}"
         case inspect.LiteralType(values=values):
-            return f"one of {', '.join(quote_word(str(value)) for value in values)}"
+            return f"{'one of ' if len(values) > 1 else ''}{', '.join(quote_word(str(value)) for value in values)}"
+        case inspect.VarTupleType(item_type=inspect.AnyType() | inspect.DataclassType()):
+            return "a list"
         case inspect.VarTupleType(item_type=item):
-            return f"a list, each {describe_type(item)}"
+            return f"a list, each {describe_type(item, mapping)}"
+        case (
+            inspect.DictType(value_type=inspect.StructType() | inspect.AnyType() | inspect.DataclassType())
+            | inspect.StructType()
+        ):
+            return mapping
         case inspect.DictType(value_type=item):
-            return "a table" if isinstance(item, inspect.StructType) else f"a table, each value {describe_type(item)}"
-        case inspect.StructType():
-            return "a table"
+            return f"{mapping}, each value {describe_type(item, mapping)}"
         case _:
             return "text"
 
 
-def _range(number: inspect.IntType | inspect.FloatType) -> str:
-    if number.le is not None:
-        return f" from {number.ge} to {number.le}"
-    if number.ge is not None:
-        return f", {number.ge} or more"
-    return "" if number.gt is None else f" above {number.gt}"
-
-
-def describe_value(value: object) -> str:
-    """What stands where something else belongs."""
-    # Text is not repeated: what stands in the wrong place is sometimes a key.
+def describe_value(value: object, mapping: str = "a table") -> str:
+    """What is written where something else belongs. Text is not repeated: it may be a key in the wrong place."""
     match value:
+        case None:
+            return "nothing"
         case bool():
             return "true" if value else "false"
         case int() | float():
             return str(value)[:40]
         case str():
-            return "text" if value else "empty text"
+            return "text" if value.strip() else "empty text"
         case list():
-            return "a list"
+            return "a list" if value else "an empty list"
         case dict():
-            return "a table"
+            return mapping
         case _:
             return "a date or a time"
 
 
-class _Reader:
-    def __init__(self, place_of: PlaceOf) -> None:
-        self.problems: list[ConfigProblem] = []
-        self._place_of = place_of
+class TypedReader(ABC):
+    """Reads values by their types. A subclass says where problems go, what they call things, and, where values come
+    wrapped in something that knows their place, how they are unwrapped."""
 
-    def value(self, value: Json, kind: inspect.Type, path: Path) -> object:
-        match plain(kind):
-            case inspect.StructType() as struct if isinstance(value, dict):
-                return self._struct(value, struct, path)
-            case inspect.DictType(key_type=key_type, value_type=item) if isinstance(value, dict):
-                return self._table(value, key_type, item, path)
-            case inspect.VarTupleType(item_type=item) if isinstance(value, list):
-                members = [self.value(each, item, (*path, index)) for index, each in enumerate(value)]
-                return tuple(member for member in members if member is not _WRONG)
-            case inspect.LiteralType(values=values) if isinstance(value, str):
-                return value if value in values else self._no_choice(value, kind, values, path)
-            case inspect.StrType(pattern=pattern) if isinstance(value, str):
-                return value if pattern is None or re.search(pattern, value) else self._wrong(value, kind, path)
-            case inspect.BoolType() if isinstance(value, bool):
-                return value
-            case inspect.IntType() as number if isinstance(value, int) and not isinstance(value, bool):
-                return value if _is_within(value, number) else self._wrong(value, kind, path)
-            case inspect.FloatType() as number if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value) if _is_within(value, number) else self._wrong(value, kind, path)
+    mapping = "a table"
+    """What the file format calls an object."""
+
+    own_prefix = ""
+    """Keys that begin so are the author's own, and are skipped. Empty: there are none."""
+
+    @abstractmethod
+    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
+        """Take one problem of the value at this path, or of the key itself (`is_key`)."""
+
+    def subject(self, path: Path, kind: inspect.Type) -> str:
+        """What messages call the value at this path."""
+        return format_path(path)
+
+    def content(self, value: Any) -> Any:
+        """The value itself: a scalar, or a list or dictionary whose members may be wrapped in turn."""
+        return value
+
+    def whole(self, value: Any) -> Json:
+        """The value with all that is in it, as JSON."""
+        return cast(Json, value)
+
+    def read(self, value: object, kind: type[T], path: Path = ()) -> T | None:
+        """The value as one of this type, None where nothing can be made of it."""
+        result = self._value(value, type_of(cast(Hashable, kind)), path)
+        return None if result is _WRONG else cast(T, result)
+
+    def _value(self, given: Any, kind: inspect.Type, path: Path) -> object:
+        members = _members_of(kind)
+        match members[0]:
+            case inspect.AnyType():
+                return self.whole(given)
+            case inspect.CustomType() | inspect.DataclassType():
+                return given  # as it comes, with its place
             case _:
+                value = self.content(given)
+        fitting = [member for member in members if _has_shape(value, member)]
+        if not fitting:
+            return self._wrong(value, kind, path)
+        if len(fitting) > 1 and isinstance(value, dict):
+            return self._tagged(given, value, kind, cast(list[inspect.StructType], fitting), path)
+        match fitting[0]:
+            case inspect.StructType() as struct:
+                return self._struct(given, value, struct, path)
+            case inspect.DictType(key_type=key_type, value_type=item):
+                return self._table(value, key_type, item, path)
+            case inspect.LiteralType(values=values) if value not in values:
+                return self._no_choice(value, kind, values, path)
+            case member if not _is_within(value, member):
                 return self._wrong(value, kind, path)
+            case inspect.VarTupleType(item_type=item):
+                read = [self._value(each, item, (*path, index)) for index, each in enumerate(value)]
+                return tuple(member for member in read if member is not _WRONG)
+            case inspect.FloatType():
+                return float(value)
+            case _:
+                return value
 
-    def _struct(self, value: JsonObject, kind: inspect.StructType, path: Path) -> object:
-        fields = fields_of(kind)
+    def _tagged(
+        self,
+        given: Any,
+        value: Mapping[str, Any],
+        union: inspect.Type,
+        kinds: list[inspect.StructType],
+        path: Path,
+    ) -> object:
+        """A member of a union of structs: the one with the tag that the value has."""
+        field = str(kinds[0].tag_field)
+        by_tag = {str(kind.tag): kind for kind in kinds}
+        tags: inspect.Type = inspect.Metadata(
+            inspect.LiteralType(tuple(by_tag)), extra={"instead": _extra(union, "instead", {})}
+        )
+        if field not in value or self.content(value[field]) is None:
+            message = f"{self.subject(path, union)} lacks the key {quote_word(field)}"
+            self.report(path, message, f"It is {describe_type(tags)}.")
+            return _WRONG
+        tag = self._value(value[field], tags, (*path, field))
+        return _WRONG if tag is _WRONG else self._struct(given, value, by_tag[str(tag)], path)
+
+    def _struct(self, given: Any, value: Mapping[str, Any], kind: inspect.StructType, path: Path) -> object:
+        fields, names = fields_of(kind), names_of(kind)
+        roles = {_role(field): field.name for field in kind.fields}
         read: dict[str, object] = {}
+        written: dict[str, str] = {}
+        unknown: dict[str, Json] = {}
         for name, member in value.items():
-            if name not in fields:
-                self._unknown_key(name, fields, path)
+            if name not in names:
+                if name == kind.tag_field or (self.own_prefix and name.startswith(self.own_prefix)):
+                    continue
+                if "rest" in roles:
+                    unknown[name] = self.whole(member)
+                else:
+                    self.unknown_key(name, names, path, kind)
                 continue
-            result = self.value(member, fields[name].type, (*path, name))
-            if result is not _WRONG:
-                read[fields[name].name] = result
-        for name, field in fields.items():
-            if field.required and name not in value:
-                self._tell(
-                    path, f"{format_path(path)} lacks the key {quote_word(name)}", f"It is {describe_type(field.type)}."
+            field = fields[names[name]]
+            if self.content(member) is None and not isinstance(field.type, inspect.AnyType):
+                continue
+            if field.name in written and _extra(field.type, "first_wins", False):
+                continue
+            if field.name in written:
+                old, new = sorted((name, written[field.name]), key=lambda each: each == names[name])
+                self.report(
+                    (*path, old), f"{old} is another name of {new}, and both are written", f"Keep {new}.", is_key=True
                 )
+                continue
+            written[field.name] = name
+            result = self._value(member, field.type, (*path, name))
+            if result is not _WRONG:
+                read[field.name] = result
+        read |= {roles[role]: value for role, value in (("rest", unknown), ("self", given)) if role in roles}
+        for name, field in fields.items():
+            if field.required and field.name not in written and not _role(field):
+                hint = _extra(field.type, "hint", "") or f"It is {describe_type(field.type, self.mapping)}."
+                self.report(path, f"{self.subject(path, kind)} lacks the key {quote_word(name)}", hint)
         if any(field.required and field.name not in read for field in fields.values()):
             return _WRONG
         build: Callable[..., Any] = kind.cls
         return build(**read)
 
-    def _table(self, value: JsonObject, key_type: inspect.Type, item: inspect.Type, path: Path) -> object:
+    def _table(self, value: Mapping[str, Any], key_type: inspect.Type, item: inspect.Type, path: Path) -> object:
         read: dict[str, object] = {}
         for name, member in value.items():
             if isinstance(key_type, inspect.LiteralType) and name not in key_type.values:
-                self._unknown_key(name, dict.fromkeys(map(str, key_type.values)), path)
+                self.unknown_key(name, dict.fromkeys(map(str, key_type.values)), path, key_type)
                 continue
-            result = self.value(member, item, (*path, name))
+            result = self._value(member, item, (*path, name))
             if result is not _WRONG:
                 read[name] = result
         return read
 
-    def _unknown_key(self, name: str, known: Mapping[str, object], path: Path) -> None:
-        self._tell(
-            (*path, name), f"{format_path(path)} has no key {quote_word(name)}", nearest(name, known, "Known keys")
-        )
+    def unknown_key(self, name: str, known: Iterable[str], path: Path, kind: inspect.Type) -> None:
+        """Report a key that the struct or the table at this path does not have."""
+        hints: Mapping[str, str] = getattr(getattr(kind, "cls", None), "KEY_HINTS", {})
+        hint = hints.get(name) or nearest(name, known, "Known keys")
+        self.report((*path, name), f"{self.subject(path, kind)} has no key {quote_word(name)}", hint, is_key=True)
 
     def _no_choice(self, value: str, kind: inspect.Type, values: Iterable[object], path: Path) -> object:
         names = [str(each) for each in values]
-        self._tell(
-            path, f"{format_path(path)} must be {describe_type(kind)}, not {quote_word(value)}", nearest(value, names)
+        message = (
+            f"{self.subject(path, kind)} must be {describe_type(kind, self.mapping)}, not {quote_word(str(value))}"
         )
+        other = _extra(kind, "instead", {}).get(str(value).lower())
+        self.report(path, message, f"Did you mean {quote_word(other)}?" if other else nearest(str(value), names))
         return _WRONG
 
     def _wrong(self, value: object, kind: inspect.Type, path: Path) -> object:
-        self._tell(path, f"{format_path(path)} must be {describe_type(kind)}, not {describe_value(value)}")
+        examples = (getattr(getattr(member, "cls", None), "EXAMPLE", "") for member in _members_of(kind))
+        words, hint = describe_type(kind, self.mapping), _extra(kind, "hint", "") or next(filter(None, examples), "")
+        if not hint and isinstance(value, int | float) and isinstance(plain(kind), inspect.StrType):
+            hint = "Put it in quotes."
+        self.report(
+            path, f"{self.subject(path, kind)} must be {words}, not {describe_value(value, self.mapping)}", hint
+        )
         return _WRONG
 
-    def _tell(self, path: Path, message: str, hint: str = "") -> None:
+
+class _ConfigurationReader(TypedReader):
+    def __init__(self, place_of: PlaceOf) -> None:
+        self.problems: list[ConfigProblem] = []
+        self._place_of = place_of
+
+    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
         self.problems.append(problem_at(self._place_of(path), path, message, hint))
 
 
-def _is_within(value: float, number: inspect.IntType | inspect.FloatType) -> bool:
-    # The outer bounds are TOML's own for whole numbers; infinity and not-a-number fail them.
-    return (
-        -(2**63) <= value < 2**63
-        and (number.ge is None or value >= number.ge)
-        and (number.gt is None or value > number.gt)
-        and (number.le is None or value <= number.le)
-    )
+def _members_of(kind: inspect.Type) -> list[inspect.Type]:
+    """The types that a value may have, null apart."""
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _members_of(inner)
+        case inspect.UnionType(types=types):
+            return [member for each in types for member in _members_of(each)]
+        case inspect.NoneType():
+            return []
+        case _:
+            return [kind]
+
+
+def _has_shape(value: object, kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.StructType() | inspect.DictType():
+            return isinstance(value, dict)
+        case inspect.VarTupleType():
+            return isinstance(value, list)
+        case inspect.LiteralType() | inspect.StrType():
+            return isinstance(value, str)
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return isinstance(value, int) and not isinstance(value, bool)
+        case _:  # a number; anything else is not read from files
+            return (
+                isinstance(value, int | float) and not isinstance(value, bool) and isinstance(kind, inspect.FloatType)
+            )
+
+
+def _role(field: inspect.Field) -> str:
+    """`rest` or `self` of a field that is no key, else empty."""
+    return next((role for role in ("rest", "self") if _extra(field.type, role, False)), "")
+
+
+def _extra(kind: inspect.Type, name: str, default: Any) -> Any:
+    """What `key` or `REST` notes of a field's type."""
+    if isinstance(kind, inspect.UnionType):
+        return next((found for each in kind.types if (found := _extra(each, name, default)) != default), default)
+    return (kind.extra or {}).get(name, default) if isinstance(kind, inspect.Metadata) else default
+
+
+def _range(number: inspect.IntType | inspect.FloatType) -> str:
+    if number.le is not None:
+        return f" from {number.ge:g} to {number.le:g}"
+    if number.ge is not None:
+        return f", {number.ge:g} or more"
+    return "" if number.gt is None else f" above {number.gt:g}"
+
+
+def _is_within(value: Any, kind: inspect.Type) -> bool:
+    """Whether a value that has the shape of a type is within its limits."""
+    match kind:
+        case inspect.VarTupleType(min_length=least, max_length=most):
+            return len(value) >= (least or 0) and (most is None or len(value) <= most)
+        case inspect.StrType(pattern=pattern):
+            return pattern is None or re.search(pattern, value) is not None
+        case inspect.IntType() | inspect.FloatType():
+            # The outer bounds are TOML's own for whole numbers; infinity and not-a-number fail them.
+            return (
+                -(2**63) <= value < 2**63
+                and (kind.ge is None or value >= kind.ge)
+                and (kind.gt is None or value > kind.gt)
+                and (kind.le is None or value <= kind.le)
+            )
+        case _:
+            return True

@@ -1,7 +1,7 @@
 import random
 
 from sightline.cli.evals.fields import in_full
-from sightline.evals.core.place import SuitePlace, SuiteProblem
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.summary import summarize
 from tests.evals.core.rows import row
 

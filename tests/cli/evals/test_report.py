@@ -1,15 +1,11 @@
 import random
 
 from sightline.cli.evals.report import as_json, complaint, is_passed, report, resume_command
-from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.run_state import EvalState, fold_facts
-from sightline.evals.core.score import Check, Score
-from sightline.evals.core.statistics.bootstrap import Draw
-from sightline.evals.core.suite import Case, Execution, Suite, Trials
+from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, fold_facts
+from sightline.evals.core.statistics.intervals import Draw
+from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row

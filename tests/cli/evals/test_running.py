@@ -11,8 +11,7 @@ import pytest
 
 from sightline.cli.evals import running
 from sightline.cli.program import main
-from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.run_state import fold_facts
+from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import KNOWN, knows

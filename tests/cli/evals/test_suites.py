@@ -6,7 +6,7 @@ from sightline.app.configuration import configuration
 from sightline.cli.evals.suites import find_suites, problem_lines
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.core.place import SuitePlace, SuiteProblem
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 
 SUITE = "tests: [{id: a, criteria: x, input: hi}]"
 

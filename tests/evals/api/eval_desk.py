@@ -10,7 +10,7 @@ from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, EvalParts, eval_calls
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_reading import sound, suite_in
 from sightline.web import replies

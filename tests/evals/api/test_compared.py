@@ -2,10 +2,8 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.api.comparison import compare_runs, trend_of
-from sightline.evals.core.facts import CaseDone, EvalBegan, EvalTaken
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.run_state import fold_facts
+from sightline.evals.core.result import CaseObservation, CaseResult
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalTaken, fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import RunSnapshot

@@ -1,8 +1,7 @@
 from sightline.evals.api.figures import brief, figures, whole, within
-from sightline.evals.core.facts import CaseDone, CaseStarted, EvalBegan, EvalTaken
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import fold_facts
-from sightline.evals.core.statistics.interval import Interval
+from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, fold_facts
+from sightline.evals.core.statistics.intervals import Interval
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import summarize
 from sightline.evals.core.target import TargetSpec

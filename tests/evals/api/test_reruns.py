@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from sightline.evals.core.facts import CaseDone, read
+from sightline.evals.core.run_state import CaseDone, read
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import ACME, KNOWN, knows
 from tests.evals.api.eval_desk import EvalDesk, told

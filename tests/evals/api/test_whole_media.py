@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from sightline.evals.api.calls import WholeMedia
-from sightline.evals.core.stored_media import SCHEME
+from sightline.evals.core.result import SCHEME
 from sightline.model.parts import Document, Image, Inline, Link
 from sightline.web.bodies import Query
 from tests.evals.api.eval_desk import EvalDesk, told

@@ -2,7 +2,7 @@
 
 import random
 
-from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.statistics.intervals import Draw
 
 
 def drawing(seed: int = 7) -> Draw:

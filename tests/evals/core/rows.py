@@ -1,8 +1,6 @@
 """Results to compute with, made of what a test cares about."""
 
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.score import CaseScore, Score, Verdict
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score, Status, Verdict
 
 
 def row(

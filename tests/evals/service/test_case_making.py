@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.making.recording import RecordedExchange
+from sightline.evals.core.making.case import RecordedExchange
 from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
 from sightline.store.entries import Entry
 from tests.recordings import exchange, store_with

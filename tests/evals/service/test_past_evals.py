@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import CaseStarted, EvalBegan, EvalEnded, EvalFact, EvalTaken, write
+from sightline.evals.core.run_state import CaseStarted, EvalBegan, EvalEnded, EvalFact, EvalTaken, write
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service import past_evals as module

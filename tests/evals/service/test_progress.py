@@ -1,9 +1,6 @@
-from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.score import CaseScore, Verdict
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, Verdict
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.progress import Meter

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.reading.requests import Need
+from sightline.evals.core.reading.files import Need
 from sightline.evals.service import suite_files as module
 from sightline.evals.service.suite_files import SuiteFiles
 

@@ -1,11 +1,8 @@
 import asyncio
 from pathlib import Path
 
-from sightline.evals.core.facts import EvalBegan, Key
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import EvalBegan, EvalState, Key
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import EvalLog
 from sightline.evals.service.evaluation import CaseScheduler

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import EvalBegan
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.spending import Spending
 from sightline.evals.service.working import working

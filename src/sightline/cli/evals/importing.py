@@ -11,11 +11,11 @@ from sightline.cli.evals import make_case as making
 from sightline.cli.evals.suites import tell_problems
 from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
+from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
-from sightline.evals.core.reading.yaml_output import write_yaml
+from sightline.evals.core.reading.yaml_edit import write_yaml
 from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.suite import SuiteProblem
 from sightline.evals.core.target import SuiteTarget
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_reading import run_reader

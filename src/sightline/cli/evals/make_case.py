@@ -10,8 +10,7 @@ from sightline.app.machine import SystemClock
 from sightline.app.openers import open_record
 from sightline.cli.evals.suites import one
 from sightline.cli.terminal import say, write
-from sightline.evals.core.making.case import MadeCase
-from sightline.evals.core.making.recording import RecordedExchange
+from sightline.evals.core.making.case import MadeCase, RecordedExchange
 from sightline.evals.service.case_making import conversation, make_masked_case
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_writing import SuiteWriter

@@ -8,13 +8,11 @@ from sightline.cli.evals.table import table
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.evals.core.options import budget_of, cost_limit_of
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.result import CaseResult
+from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.run_state import EvalState, has_passed
-from sightline.evals.core.score import Score
-from sightline.evals.core.statistics.bootstrap import Draw
-from sightline.evals.core.statistics.interval import Interval
+from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.sentences import number, pluralize
+from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.evals.core.tally import score_or_reason
 from sightline.evals.service.past_evals import State

@@ -22,9 +22,8 @@ from sightline.cli.evals.table import table
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import harmless, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions, budget_of, trials_of
+from sightline.evals.core.options import RunOptions, budget_of, select_cases, targets_of, trials_of
 from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.selection import select_cases, targets_of
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.service.evaluation import CasePreview, Evaluation, RunSnapshot
 from sightline.evals.service.past_evals import State

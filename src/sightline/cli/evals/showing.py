@@ -19,10 +19,9 @@ from sightline.cli.terminal import harmless, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports.jsonl import to_line
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Score
+from sightline.evals.core.result import CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.sentences import number
+from sightline.evals.core.suite import SuitePlace
 from sightline.evals.service.evaluation import RunSnapshot
 from sightline.evals.service.past_evals import Brief
 from sightline.wire.jsontext import encode

@@ -9,9 +9,8 @@ from sightline.app.configuration import Configuration
 from sightline.app.eval_targets import KnownTargets, root_of
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.requests import SuiteReading
-from sightline.evals.core.suite import Suite
+from sightline.evals.core.reading.files import SuiteReading
+from sightline.evals.core.suite import Suite, SuiteProblem
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_reading import suite_in
 

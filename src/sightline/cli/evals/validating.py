@@ -6,9 +6,9 @@ from sightline.app.configuration import configuration
 from sightline.cli.evals.suites import NamedSuite, find_suites, problem_lines
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, write
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.requests import SuiteReading
+from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.statistics.sentences import pluralize
+from sightline.evals.core.suite import SuiteProblem
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 

@@ -23,10 +23,10 @@ from sightline.evals.api.figures import brief, whole
 from sightline.evals.api.reruns import Reruns
 from sightline.evals.api.shapes import CaseShown, CompareShown, EvalBrief, EvalShown, SavedShown, TrendPoint
 from sightline.evals.api.suites import Suites
-from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.reading.file_search import files_of
-from sightline.evals.core.statistics.bootstrap import Draw
-from sightline.evals.core.stored_media import SCHEME
+from sightline.evals.core.reading.files import files_of
+from sightline.evals.core.result import SCHEME
+from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange, read_request

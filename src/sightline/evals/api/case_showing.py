@@ -8,11 +8,9 @@ from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
 from sightline.evals.api.shapes import CaseShown, MessageShown, TurnShown
-from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.facts import Key
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import Key
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot

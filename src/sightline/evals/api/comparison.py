@@ -15,10 +15,10 @@ from sightline.evals.api.shapes import (
 )
 from sightline.evals.core.comparison import RunComparison, compare
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.statistics.paired import Paired
+from sightline.evals.core.summary import TrendRun, trends
 from sightline.evals.core.tally import targets_of
-from sightline.evals.core.trend import TrendRun, trends
 from sightline.evals.service.evaluation import RunSnapshot
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from sightline.evals.api.shapes import CaseRow, Cell, EvalBrief, EvalShown, GraderFigures, TargetFigures, TrialShown
-from sightline.evals.core.facts import Key
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.run_state import EvalState
-from sightline.evals.core.statistics.interval import Interval
+from sightline.evals.core.run_state import EvalState, Key
+from sightline.evals.core.statistics.intervals import Interval
 from sightline.evals.core.summary import Amount, TargetSummary
 from sightline.evals.service.evaluation import RunSnapshot
 

@@ -8,8 +8,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.api.bodies import RerunWanted
-from sightline.evals.core.facts import EvalBegan, Key
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalBegan, EvalState, Key
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, Telling

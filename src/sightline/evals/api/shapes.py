@@ -6,12 +6,11 @@ import msgspec
 
 from sightline.chat.service.blocks import Block
 from sightline.evals.core.comparison import GraderPair
-from sightline.evals.core.delivery.note import Note
+from sightline.evals.core.delivery.delivery import Note
 from sightline.evals.core.making.case_writer import LeftOut
-from sightline.evals.core.place import SuitePlace, SuiteProblem
-from sightline.evals.core.result import Status
-from sightline.evals.core.score import Score, Verdict
+from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.sentences import Finding
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.tally import Excluded
 from sightline.evals.service.past_evals import State
 from sightline.model.json import Json, JsonObject

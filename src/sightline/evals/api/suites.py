@@ -8,8 +8,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.api.bodies import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
 from sightline.evals.api.shapes import ChangeShown, MadeShown, SavedShown, SuiteShown, SuitesShown
 from sightline.evals.core.making.case import MadeCase
-from sightline.evals.core.reading.paths import join_path, refusal_of
-from sightline.evals.core.reading.requests import Need
+from sightline.evals.core.reading.files import Need, join_path, refusal_of
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Case
 from sightline.evals.service.case_making import conversation, make_masked_case, turns_in

@@ -1,11 +1,95 @@
-"""One case on one target, once: the row of which runs, reports and statistics are made."""
+"""One case on one target, once: what the target did, the scores of its graders, and the row that is stored."""
 
+import hashlib
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.score import CaseScore
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, ToolResult
+from sightline.model.usage import Usage
+
+
+class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One call of a tool: `arguments` are what the model's string holds, or the string where it holds nothing."""
+
+    name: str
+    arguments: Json = None
+    result: str = ""
+    is_error: bool = False
+    id: str = ""
+    seconds: float | None = None
+
+
+class CaseObservation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One answer, or one conversation. `asked` is the conversation as it was sent, `messages` what the target said
+    (with tool rounds), `text` its last words. What is not known is None, which is not 0.
+
+    `is_traced` is False of a program that tells its last words only: which tools and models it called is not known.
+    `exchanges` are where it is on record; `error` is why there is no answer, with its fault code.
+    """
+
+    asked: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] = ()
+    text: str = ""
+    tools: tuple[ToolUse, ...] = ()
+    finish: str = ""
+    usage: Usage | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    requests: int = 1
+    is_traced: bool = True
+    model: str = ""
+    exchanges: tuple[str, ...] = ()
+    run: str = ""
+    request_sha256: str = ""
+    question: str = ""
+    error: str = ""
+    error_code: str = ""
+    extras: JsonObject = {}
+
+
+Verdict: TypeAlias = Literal["pass", "fail", "skip", "not_graded"]
+"""`skip`: it had nothing to say here. `not_graded`: it should have had, and could not; that is neither 0 nor a pass."""
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was looked at, whether it held, and what was seen."""
+
+    text: str
+    passed: bool
+    evidence: str = ""
+
+
+class Score(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A grader's word. `score` is from 0 to 1, None where there is none; `scores` are those of the graders inside."""
+
+    name: str
+    type: str
+    verdict: Verdict
+    score: float | None = None
+    weight: float = 1.0
+    required: float | None = None
+    checks: tuple[Check, ...] = ()
+    reason: str = ""
+    scores: tuple["Score", ...] = ()
+    usage: Usage | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    exchanges: tuple[str, ...] = ()
+    details: JsonObject = {}
+
+
+class CaseScore(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What all graders together say. `score` is the weighted mean of those that graded; `turns` are the turns' own."""
+
+    verdict: Verdict
+    score: float | None = None
+    scores: tuple[Score, ...] = ()
+    turns: tuple["CaseScore", ...] = ()
+    reason: str = ""
+
 
 Status: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped"]
 """`not_graded`: there is an answer, and a grader that counts could not say anything about it."""
@@ -33,3 +117,51 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def key(self) -> tuple[str, str, int]:
         """What makes it one of a kind in its run."""
         return (self.case, self.target, self.trial)
+
+
+LONGEST_INLINE = 4096
+"""Letters of base64 that are written down as they are."""
+
+SCHEME = "sha256:"
+
+_MEDIA = (Image, Document, Audio, ToolResult)
+
+
+def replace_media(result: CaseResult) -> CaseResult:
+    """The result, with the hash of its bytes in place of everything that is large and no text."""
+    if not _has_media(result.observation) and not any(_has_media(turn) for turn in result.turns):
+        return result
+    return msgspec.structs.replace(
+        result, observation=_observation(result.observation), turns=tuple(_observation(turn) for turn in result.turns)
+    )
+
+
+def _has_media(observation: CaseObservation) -> bool:
+    messages = (*observation.asked, *observation.messages)
+    return any(isinstance(part, _MEDIA) for each in messages for part in each.parts)
+
+
+def _observation(observation: CaseObservation) -> CaseObservation:
+    return msgspec.structs.replace(
+        observation,
+        asked=tuple(map(_message, observation.asked)),
+        messages=tuple(map(_message, observation.messages)),
+    )
+
+
+def _message(message: Message) -> Message:
+    return msgspec.structs.replace(message, parts=tuple(map(_part, message.parts)))
+
+
+def _part(part: Part) -> Part:
+    match part:
+        case Image(source=Inline() as source) | Document(source=Inline() as source) | Audio(source=Inline() as source):
+            if len(source.data) <= LONGEST_INLINE:
+                return part
+            # Of the coded form: it is what was sent, letter by letter.
+            digest = hashlib.sha256(source.data.encode("ascii", "replace")).hexdigest()
+            return msgspec.structs.replace(part, source=Link(SCHEME + digest, source.media_type))
+        case ToolResult(parts=inner):
+            return msgspec.structs.replace(part, parts=tuple(map(_part, inner)))
+        case _:
+            return part

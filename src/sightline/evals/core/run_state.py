@@ -1,24 +1,101 @@
-"""How a run of a suite stands, by its facts: what has a result, what is under way, and what is left."""
+"""A run of a suite as facts that are only ever added, the state that they add up to, and what can run next."""
 
+from collections import deque
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import (
-    CaseDone,
-    CaseStarted,
-    EndedWhy,
-    EvalBegan,
-    EvalEnded,
-    EvalFact,
-    EvalTaken,
-    Key,
-    Reopened,
-)
-from sightline.evals.core.options import trials_of
+from sightline.evals.core.options import RunOptions, targets_of, trials_of
 from sightline.evals.core.result import CaseResult
-from sightline.evals.core.selection import targets_of
-from sightline.evals.core.suite import Case
+from sightline.evals.core.suite import Case, Suite
+from sightline.evals.core.target import TargetSpec
+from sightline.wire.jsontext import MISFIT, decode, encode
+
+Key: TypeAlias = tuple[str, str, int]
+"""A case, a target, and a trial from 0."""
+
+EndedWhy: TypeAlias = Literal["finished", "stopped", "budget"]
+
+
+class EvalBegan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="kind", tag="eval_began"):
+    """All that the run began with: the suite with the cases that are wanted, who answers and who judges, and the hashes
+    of the files that go out, by their path."""
+
+    suite: Suite
+    targets: tuple[TargetSpec, ...]
+    judges: tuple[TargetSpec, ...] = ()
+    options: RunOptions = RunOptions()
+    files: dict[str, str] = {}
+    at: float = 0.0
+
+
+class EvalTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="eval_taken"):
+    """A process drives the run from here on."""
+
+    by: str = ""
+
+
+class CaseStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="case_started"):
+    """A case is under way."""
+
+    case: str
+    target: str
+    trial: int = 0
+
+
+class CaseDone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="case_done"):
+    """A case has a result."""
+
+    result: CaseResult
+
+
+class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reopened"):
+    """These are to be run again; until they are, they have no result."""
+
+    keys: tuple[Key, ...]
+
+
+class EvalEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="eval_ended"):
+    """No process drives the run any more. Unless it is finished, it can be resumed."""
+
+    why: EndedWhy = "finished"
+
+
+EvalFact: TypeAlias = EvalBegan | EvalTaken | CaseStarted | CaseDone | Reopened | EvalEnded
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(EvalFact)
+
+
+def write(fact: EvalFact) -> bytes:
+    """A fact as JSON."""
+    try:
+        return _ENCODER.encode(fact)
+    except UnicodeEncodeError:  # a model may write half a character
+        return encode(msgspec.to_builtins(fact))
+
+
+def read(data: bytes) -> EvalFact:
+    """The fact that such JSON holds."""
+    fact: EvalFact
+    try:
+        fact = _DECODER.decode(data)
+    except ValueError:
+        return _read_patiently(data)
+    return fact
+
+
+def _read_patiently(data: bytes) -> EvalFact:
+    """The same for what is no UTF-8, or no fact."""
+    try:
+        fact: EvalFact = msgspec.convert(decode(data), EvalFact)
+    except MISFIT as error:
+        hint = "It was written by another version; a run is taken up by the version that began it."
+        raise Fault(Code.INVALID_REQUEST, f"not a fact of a run of evals: {error}", hint=hint) from None
+    return fact
+
 
 NOT_RUN = "dependency_failed"
 """The error code of a case that counts as failed because of what it depends on, and was not asked."""
@@ -134,3 +211,60 @@ def _keys(began: EvalBegan) -> tuple[Key, ...]:
         for target in targets_of(case, given, began.options)
         for trial in range(trials_of(case, began.suite, began.options))
     )
+
+
+class Schedule:
+    """What is left of a run. A trial depends on the same trial of the case before it, or on its last where it has
+    fewer."""
+
+    def __init__(self, standing: EvalState) -> None:
+        self._standing = standing
+        self._ready: dict[str, deque[Key]] = {target.name: deque() for target in standing.began.targets}
+        self._left = dict.fromkeys(self._ready, 0)
+        self._trials: dict[tuple[str, str], int] = {}
+        for case, target, _ in standing.keys:
+            self._trials[case, target] = self._trials.get((case, target), 0) + 1
+        self._blocked: dict[Key, int] = {}
+        self._freed_by: dict[Key, list[Key]] = {}
+        left = standing.left
+        open_keys = set(left)
+        for key in left:
+            self._left[key[1]] += 1
+            before = [each for each in self._before(key) if each in open_keys]
+            for each in before:
+                self._freed_by.setdefault(each, []).append(key)
+            if before:
+                self._blocked[key] = len(before)
+            else:
+                self._ready[key[1]].append(key)
+
+    def next(self, target: str) -> Key | None:
+        """The next one, None where there is none at the moment."""
+        ready = self._ready[target]
+        return ready.popleft() if ready else None
+
+    def is_over(self, target: str) -> bool:
+        """Whether everything has been done."""
+        return not self._left[target]
+
+    def finish(self, key: Key) -> None:
+        """It has a result: what waited for it may go."""
+        self._left[key[1]] -= 1
+        for waiting in self._freed_by.pop(key, ()):
+            self._blocked[waiting] -= 1
+            if not self._blocked[waiting]:
+                del self._blocked[waiting]
+                self._ready[waiting[1]].append(waiting)
+
+    def failures(self, key: Key) -> tuple[str, ...]:
+        """The cases that this one depends on and that were not carried out. One that was answered and failed, or could
+        not be graded, was: what depends on it is run, as in AgentV."""
+        results = (self._standing.result(each) for each in self._before(key))
+        return tuple(result.case for result in results if result is not None and not has_run(result))
+
+    def _before(self, key: Key) -> Iterable[Key]:
+        case, target, trial = key
+        for name in self._standing.cases[case].depends_on:
+            trials = self._trials.get((name, target), 0)
+            if trials:
+                yield name, target, min(trial, trials - 1)

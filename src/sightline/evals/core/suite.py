@@ -1,14 +1,44 @@
-"""A suite as it was read: cases with their messages, how they are run, and how they are graded."""
+"""A suite as it was read: cases with their messages, how they are run and graded, and the problems of its files."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
-from sightline.evals.core.place import SuitePlace
+from sightline.catalog.reading import key
 from sightline.evals.core.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
 from sightline.model.tools import Tool
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+class SuitePlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file, relative to the folder that the run was started for, and a line and column that count from 1."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class SuiteProblem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Something in a suite that keeps it from running (`error`) or that a person should know (`warning`).
+
+    `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error
+    with a `case` keeps only that case from running.
+    """
+
+    place: SuitePlace
+    path: str
+    message: str
+    suggestion: str = ""
+    severity: Severity = "error"
+    case: str = ""
+
 
 Aggregation: TypeAlias = Literal["mean", "min", "max"]
 
@@ -86,11 +116,11 @@ class CaseTurn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Trials(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How often each case is run, and what is made of it."""
+    """How often each case is run. Every `strategy` is accepted and has the same result: all figures are shown."""
 
-    count: int = 1
+    count: Annotated[int, Meta(ge=1, le=10_000)] = 1
     strategy: Literal["pass_at_k", "mean", "confidence_interval"] = "mean"
-    cost_limit_usd: float | None = None
+    cost_limit_usd: Annotated[float | None, key(aliases=("costLimitUsd",))] = None
 
 
 class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -110,7 +140,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
 
-    `tools` are declared to the model, which may call them; nobody runs them here.
+    `tools` are declared to the model, which may call them; they are not run.
     `missing` is a file with them that is nowhere, without which the case cannot be sent.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
@@ -142,7 +172,7 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole suite, with everything that it says once already in its cases (messages before, graders, files).
 
     `about` is what its author says of it that nothing here acts on: category, version, author, licence. `sha256` is the
-    hash of its file, for whoever writes into it later. `targets` are those that it describes itself.
+    hash of its file, for a later edit. `targets` are those that it describes itself.
     """
 
     name: str

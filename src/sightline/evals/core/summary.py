@@ -1,16 +1,26 @@
-"""What a run came to, target by target, and how runs of a suite follow each other."""
+"""The numbers of a run, target by target, and of several runs of a suite in a row."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum
 
 import msgspec
 
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import Score
-from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw, bootstrap_interval
-from sightline.evals.core.statistics.interval import LEVEL, Interval
-from sightline.evals.core.statistics.mean import Mean, mean_of, quantile_of
-from sightline.evals.core.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
+from sightline.evals.core.comparison import RunComparison, compare
+from sightline.evals.core.result import CaseResult, Score
+from sightline.evals.core.statistics.intervals import (
+    LEVEL,
+    RESAMPLES,
+    Draw,
+    Interval,
+    Mean,
+    bootstrap_interval,
+    mean_of,
+    pass_at_k,
+    pass_hat_k,
+    quantile_of,
+    usable_ks,
+    wilson_interval,
+)
 from sightline.evals.core.statistics.sentences import describe_excluded, describe_mean, describe_unknown_costs
 from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, tally_results, targets_of
 from sightline.model.usage import Usage
@@ -176,9 +186,9 @@ def _tries(graded: Sequence[CaseTally], groups: Sequence[str], level: float) -> 
 
 def amount_of(values: Iterable[float | None]) -> Amount:
     """The sum of these, as far as they are known."""
-    told = list(values)
-    known = [value for value in told if value is not None]
-    unknown, at_least = len(told) - len(known), fsum(known)
+    all_values = list(values)
+    known = [value for value in all_values if value is not None]
+    unknown, at_least = len(all_values) - len(known), fsum(known)
     return Amount(None if unknown else at_least, len(known), unknown, at_least)
 
 
@@ -244,3 +254,52 @@ def _of_grader(name: str, kind: str, said: Sequence[tuple[CaseResult, Score]], l
         passes=sum(score.verdict == "pass" for _, score in said),
         not_graded=sum(score.verdict == "not_graded" for _, score in said),
     )
+
+
+class TrendRun(msgspec.Struct, frozen=True):
+    """A run's results; `at` is when it began."""
+
+    id: str
+    at: float
+    results: tuple[CaseResult, ...]
+
+
+class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One run on one target. `change` is against the last run before it that had this target."""
+
+    run: str
+    at: float
+    summary: TargetSummary
+    change: RunComparison | None = None
+
+
+class Trend(msgspec.Struct, frozen=True):
+    """The runs of one target, oldest first."""
+
+    target: str
+    points: tuple[Point, ...]
+
+
+def trends(runs: Sequence[TrendRun], draw: Draw, level: float = LEVEL) -> tuple[Trend, ...]:
+    """The trends of all targets. A suite that grew is compared on the cases that both runs have, so that a new hard
+    case does not look like a loss."""
+    ordered = sorted(runs, key=lambda run: (run.at, run.id))
+    targets = targets_of(result for run in ordered for result in run.results)
+    return tuple(Trend(target, _points(ordered, target, draw, level)) for target in targets)
+
+
+def _points(runs: Sequence[TrendRun], target: str, draw: Draw, level: float) -> tuple[Point, ...]:
+    points: list[Point] = []
+    before: TrendRun | None = None
+    for run in runs:
+        own = [result for result in run.results if result.target == target]
+        if not own:
+            continue
+        change = None
+        if before is not None:
+            sides = (target, target)
+            names = (before.id, run.id)
+            change = compare(before.results, own, draw, targets=sides, names=names, level=level, resamples=0)
+        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, level, resamples=0)[0], change=change))
+        before = run
+    return tuple(points)

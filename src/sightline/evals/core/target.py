@@ -114,12 +114,12 @@ class SuiteTarget(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     def spec(self, used: TargetSpec) -> TargetSpec:
         """The target, made of the one that it names."""
-        told = {
+        settings = {
             name: value
             for name in ("temperature", "top_p", "seed", "max_tokens", "effort")
             if (value := getattr(self, name)) is not None
         }
-        return msgspec.structs.replace(used, name=self.name, **told)
+        return msgspec.structs.replace(used, name=self.name, **settings)
 
     def provider(self, known: Provider) -> Provider:
         """The provider, made of the one that the catalogue has."""

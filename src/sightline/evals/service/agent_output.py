@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import MadeCase, make_case
-from sightline.evals.core.making.recording import RecordedExchange as Told
-from sightline.evals.core.making.recording import join_exchanges, turns_of
+from sightline.evals.core.making.case import MadeCase, join_exchanges, make_case, turns_of
+from sightline.evals.core.making.case import RecordedExchange as Told
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.exchange.redaction import Redaction
 from sightline.store.store import Store

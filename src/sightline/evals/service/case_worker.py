@@ -7,18 +7,14 @@ import msgspec
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver
-from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
-from sightline.evals.core.facts import EvalBegan, Key
-from sightline.evals.core.graders.conversation import as_one, together
-from sightline.evals.core.graders.grade import prepare
+from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
+from sightline.evals.core.graders.finding import Grading
+from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader
-from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import file_form_of, threshold_of
-from sightline.evals.core.reading.file_search import files_of
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.reading.files import files_of
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status
+from sightline.evals.core.run_state import EvalBegan, Key
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm
 from sightline.evals.service.grading import Graders

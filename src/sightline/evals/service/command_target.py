@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.agent_output import OutputForm, read_output
 from sightline.evals.service.process import Process

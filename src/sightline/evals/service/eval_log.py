@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import CaseDone, EvalFact, read, write
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import CaseDone, EvalFact, EvalState, read, write
 from sightline.evals.service.line_writer import LineWriter
 from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Logbook

@@ -9,29 +9,26 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.delivery import Delivery
-from sightline.evals.core.delivery.turns import turn_messages
-from sightline.evals.core.facts import (
+from sightline.evals.core.delivery.delivery import Delivery, turn_messages
+from sightline.evals.core.options import RunOptions, budget_of, cost_limit_of, file_form_of, select_cases
+from sightline.evals.core.reading.files import files_of
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, replace_media
+from sightline.evals.core.run_state import (
+    NOT_RUN,
     CaseDone,
     CaseStarted,
     EndedWhy,
     EvalBegan,
     EvalEnded,
     EvalFact,
+    EvalState,
     EvalTaken,
     Key,
     Reopened,
+    Schedule,
+    fold_facts,
     read,
 )
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.options import RunOptions, budget_of, cost_limit_of, file_form_of
-from sightline.evals.core.reading.file_search import files_of
-from sightline.evals.core.result import CaseResult, Status
-from sightline.evals.core.run_state import NOT_RUN, EvalState, fold_facts
-from sightline.evals.core.schedule import Schedule
-from sightline.evals.core.score import CaseScore
-from sightline.evals.core.selection import select_cases
-from sightline.evals.core.stored_media import replace_media
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.core.target import TargetSpec

@@ -13,6 +13,7 @@ from httptools import HttpParserError, HttpRequestParser
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.question import flat_question
+from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import grade
 from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.graders.steps import (
@@ -29,10 +30,8 @@ from sightline.evals.core.graders.steps import (
     Step,
     StepFailed,
 )
-from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.reading.paths import folder_of, join_path
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.reading.files import folder_of, join_path
+from sightline.evals.core.result import CaseObservation, CaseScore
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.process import Process

@@ -8,7 +8,7 @@ import msgspec
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.errors import Fault
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers
 from sightline.evals.service.observation import observe_reply

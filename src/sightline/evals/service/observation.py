@@ -9,7 +9,7 @@ from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.service.tool_answerer import answer_result_of
 from sightline.errors import Fault
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, ToolCall

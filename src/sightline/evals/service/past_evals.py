@@ -6,8 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan, read
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalBegan, EvalState, read
 from sightline.evals.service.eval_log import PREFIX
 from sightline.store.logbook import Line, Logbook
 

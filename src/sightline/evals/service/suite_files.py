@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.reading.paths import candidates
-from sightline.evals.core.reading.requests import Need
+from sightline.evals.core.reading.files import Need, candidates
 
 LONGEST_FILE = 64 << 20
 _MOST_LISTED = 100_000

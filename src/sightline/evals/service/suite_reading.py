@@ -8,10 +8,9 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.requests import Need, SuiteReading
+from sightline.evals.core.reading.files import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.suite import Suite
+from sightline.evals.core.suite import Suite, SuiteProblem
 from sightline.evals.service.suite_files import SuiteFiles
 
 T = TypeVar("T")

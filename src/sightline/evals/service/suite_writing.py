@@ -12,12 +12,10 @@ from sightline.catalog.problem import Path as DocumentPath
 from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.paths import folder_of, join_path, refusal_of
-from sightline.evals.core.reading.requests import Need
-from sightline.evals.core.reading.suite_edit import append_case, case_path, cases_in, write_value
+from sightline.evals.core.reading.files import Need, folder_of, join_path, refusal_of
+from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
 from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
-from sightline.evals.core.suite import Case, Suite
+from sightline.evals.core.suite import Case, Suite, SuiteProblem
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_reading import read_text, sound
 from sightline.model.json import Json, JsonObject

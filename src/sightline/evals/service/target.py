@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.exchange.hold_changes import Changes
 from sightline.model.message import Message

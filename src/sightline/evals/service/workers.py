@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from sightline.evals.core.facts import Key
 from sightline.evals.core.result import CaseResult
+from sightline.evals.core.run_state import Key
 
 
 class Worker(Protocol):

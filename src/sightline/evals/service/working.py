@@ -20,9 +20,9 @@ from sightline.catalog.choose import ModelChoice
 from sightline.chat.service.tool_answerer import Equipment
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import RunOptions, budget_of, is_cached
+from sightline.evals.core.result import CaseObservation
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import CaseWorker, FileShelf
 from sightline.evals.service.command_target import CommandTarget

@@ -2,19 +2,166 @@ import base64
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import Delivery, content, deliver
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.core.delivery.delivery import (
+    Delivery,
+    Note,
+    content,
+    deliver,
+    last_exchanges,
+    turn_messages,
+    with_system,
+)
+from sightline.evals.core.suite import (
+    CallSegment,
+    Case,
+    CaseMessage,
+    CaseTurn,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    TextSegment,
+)
 from sightline.model.message import Message
-from sightline.model.parts import Document, Image, Text, ToolCall, ToolResult
+from sightline.model.parts import Document, Image, Link, Text, ToolCall, ToolResult
 from tests.picture_files import png
+
+
+def test_a_note_says_what_why_and_where() -> None:
+    note = Note("moved", "a system message", "the policy is merge_all", SuitePlace("a.yaml", 3, 1))
+    assert msgspec.json.decode(msgspec.json.encode(note), type=Note) == note
+
+
+PICTURE = Image(Link("https://x/y.png"))
+
+
+def said(*pairs: tuple[str, str]) -> tuple[Message, ...]:
+    return tuple(Message(role, (Text(text),), bare=True) for role, text in pairs)  # type: ignore[arg-type]
+
+
+TALK = said(("system", "one"), ("system", "two"), ("user", "hi"), ("system", "later"), ("user", "go"))
+
+
+def told(
+    messages: tuple[Message, ...], policy: SystemPolicy, prompt: str = "", guidelines: str = ""
+) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    arranged, notes = with_system(messages, policy, prompt, guidelines)
+    words = [
+        (each.role, [part.text if isinstance(part, Text) else "picture" for part in each.parts]) for each in arranged
+    ]
+    return words, [note.kind for note in notes]
+
+
+def test_in_place_nothing_moves() -> None:
+    assert with_system(TALK, "in_place", "", "") == (TALK, ())
+
+
+def test_in_place_what_is_put_in_front_joins_a_leading_system_message() -> None:
+    words, notes = told(TALK, "in_place", "prompt", "rules")
+    assert words[:2] == [("system", ["prompt\n\nrules\n\none"]), ("system", ["two"])]
+    assert words[3] == ("system", ["later"])
+    assert notes == ["merged"]
+
+
+def test_in_place_it_is_a_message_of_its_own_before_anybody_else() -> None:
+    words, notes = told(said(("user", "hi")), "in_place", "", "rules")
+    assert words == [("system", ["rules"]), ("user", ["hi"])]
+    assert notes == []
+    assert told((), "in_place", "prompt") == ([("system", ["prompt"])], [])
+
+
+def test_leading_system_messages_become_one() -> None:
+    words, notes = told(TALK, "merge_leading", "prompt")
+    assert words[0] == ("system", ["prompt\n\none\n\ntwo"])
+    assert words[2] == ("system", ["later"])
+    assert notes == ["merged", "merged"]
+
+
+def test_all_system_messages_become_one_and_the_move_is_told() -> None:
+    words, notes = told(TALK, "merge_all", "prompt", "rules")
+    assert words == [("system", ["prompt\n\nrules\n\none\n\ntwo\n\nlater"]), ("user", ["hi"]), ("user", ["go"])]
+    assert notes == ["moved", "merged", "merged"]
+
+
+def test_a_conversation_without_system_messages_stays_as_it_is() -> None:
+    assert told(said(("user", "hi")), "merge_all") == ([("user", ["hi"])], [])
+    assert told((), "merge_all") == ([], [])
+
+
+def test_pictures_in_a_system_message_keep_their_place() -> None:
+    messages = (Message("system", (Text("one"), PICTURE, Text("two"))), *said(("system", "three")))
+    assert told(messages, "merge_all", "prompt")[0] == [("system", ["prompt\n\none", "picture", "two\n\nthree"])]
+
+
+def user_turn(text: str) -> CaseMessage:
+    return CaseMessage(role="user", segments=(TextSegment(text),))
+
+
+def talk(roles: str) -> list[Message]:
+    names = {"s": "system", "d": "developer", "u": "user", "a": "assistant", "t": "tool"}
+    return [Message(names[role], (Text(str(index)),)) for index, role in enumerate(roles)]  # type: ignore[arg-type]
+
+
+def kept(roles: str, size: int | None) -> str:
+    messages = talk(roles)
+    return "".join(roles[messages.index(message)] for message in last_exchanges(messages, size))
+
+
+def test_a_turn_is_told_after_what_the_model_really_said() -> None:
+    case = Case(
+        id="a",
+        messages=(user_turn("before"),),
+        turns=tuple(CaseTurn(messages=(user_turn(f"turn {n}"),)) for n in range(3)),
+    )
+    replies = [[Message("assistant", (Text(f"reply {n}"),))] for n in range(2)]
+    told = [
+        (message.segments if isinstance(message, CaseMessage) else message.parts)[0].text  # type: ignore[union-attr]
+        for message in turn_messages(case, 2, replies)
+    ]
+    assert told == ["before", "turn 0", "reply 0", "turn 1", "reply 1", "turn 2"]
+    assert len(turn_messages(case, 0, [])) == 2
+
+
+def test_without_a_window_all_is_kept() -> None:
+    assert kept("suauau", None) == "suauau"
+
+
+def test_a_window_keeps_system_messages_and_the_last_exchanges() -> None:
+    assert kept("suaudau", 2) == "saudau"
+    assert kept("su", 5) == "su"
+
+
+def test_a_window_keeps_the_answer_before_what_is_said_now() -> None:
+    assert kept("suau", 1) == "sau"
+    assert kept("suauau", 1) == "sau"
+
+
+def test_a_window_never_opens_on_a_result_without_its_call() -> None:
+    assert kept("suatatu", 2) == "satu"
+    assert kept("suattu", 1) == "su"
+    assert kept("suatt", 1) == "satt"
+    assert kept("stt", 1) == "stt"
+    assert kept("s", 1) == "s"
+
+
+@given(st.text("sduat", max_size=12), st.integers(1, 4))
+def test_a_window_is_what_it_says(roles: str, size: int) -> None:
+    spoken = kept(roles, size).translate({ord("s"): None, ord("d"): None})
+    if "u" in roles or "a" in roles:
+        assert spoken[0] in "ua"
+        assert len(spoken) <= 2 * size or set(spoken[1:]) == {"t"}
+    assert roles.endswith(kept(roles, size)[-1:])
+
 
 PNG = base64.b64decode(png(2, 2))
 
 
-def said(role: str, *segments: Segment | str, **more: str) -> CaseMessage:
+def case_message(role: str, *segments: Segment | str, **more: str) -> CaseMessage:
     made = tuple(TextSegment(each) if isinstance(each, str) else each for each in segments)
     return CaseMessage(role=role, segments=made, **more)  # type: ignore[arg-type]
 
@@ -25,7 +172,7 @@ def kinds(delivery: Delivery) -> list[str]:
 
 def test_words_that_follow_each_other_are_one_text_and_pictures_part_them() -> None:
     files = {"a.md": b"A\n", "p.png": PNG}
-    message = said("user", "one", FileSegment("a.md", "a.md"), ImageSegment("p.png", "p.png"), "two")
+    message = case_message("user", "one", FileSegment("a.md", "a.md"), ImageSegment("p.png", "p.png"), "two")
     delivery = deliver([message], files)
     first, picture, last = delivery.messages[0].parts
     assert first == Text('one\n<file path="a.md">\nA\n</file>')
@@ -36,36 +183,40 @@ def test_words_that_follow_each_other_are_one_text_and_pictures_part_them() -> N
 
 
 def test_one_text_alone_is_a_bare_string() -> None:
-    assert deliver([said("user", "hi", name="ada")], {}).messages == (Message("user", (Text("hi"),), "ada", bare=True),)
+    assert deliver([case_message("user", "hi", name="ada")], {}).messages == (
+        Message("user", (Text("hi"),), "ada", bare=True),
+    )
 
 
 def test_a_file_that_is_a_picture_is_one_whatever_its_name() -> None:
-    delivery = deliver([said("user", FileSegment("a.md", "a.md"), FileSegment("b", "b"))], {"a.md": PNG, "b": b"%PDF-"})
+    delivery = deliver(
+        [case_message("user", FileSegment("a.md", "a.md"), FileSegment("b", "b"))], {"a.md": PNG, "b": b"%PDF-"}
+    )
     assert [type(part) for part in delivery.messages[0].parts] == [Image, Document]
     assert delivery.notes[0].why == "it is sent as a part: image"
 
 
 def test_a_link_needs_no_file() -> None:
-    (message,) = deliver([said("user", ImageSegment("https://x/y.png"))], {}).messages
+    (message,) = deliver([case_message("user", ImageSegment("https://x/y.png"))], {}).messages
     assert isinstance(message.parts[0], Image)
 
 
 def test_a_file_that_was_not_handed_in_is_a_fault() -> None:
     segment = FileSegment("a.md", "x/a.md", SuitePlace("s.yaml", 2, 3))
     with pytest.raises(Fault, match=r"s\.yaml:2:3: there is no file 'a\.md'"):
-        deliver([said("user", segment)], {})
+        deliver([case_message("user", segment)], {})
     with pytest.raises(Fault):
-        deliver([said("user", ImageSegment("p.png"))], {})
+        deliver([case_message("user", ImageSegment("p.png"))], {})
     assert content(segment, {"x/a.md": b"A"}) == b"A"
 
 
 def test_calls_and_results_are_held_together_by_ids() -> None:
     talk = [
-        said("user", "go"),
-        said("assistant", "I look.", CallSegment("look", {"at": 1}), CallSegment("ask", "raw")),
-        said("tool", "seen"),
-        said("tool", name="ask"),
-        said("user", "and?"),
+        case_message("user", "go"),
+        case_message("assistant", "I look.", CallSegment("look", {"at": 1}), CallSegment("ask", "raw")),
+        case_message("tool", "seen"),
+        case_message("tool", name="ask"),
+        case_message("user", "and?"),
     ]
     messages = deliver(talk, {}).messages
     assert messages[1].parts == (
@@ -78,22 +229,25 @@ def test_calls_and_results_are_held_together_by_ids() -> None:
 
 
 def test_a_result_that_nobody_asked_for_gets_a_call() -> None:
-    delivery = deliver([said("user", "go"), said("assistant", "hm"), said("tool", "sunny", name="weather")], {})
+    delivery = deliver(
+        [case_message("user", "go"), case_message("assistant", "hm"), case_message("tool", "sunny", name="weather")],
+        {},
+    )
     assert delivery.messages[1] == Message("assistant", (Text("hm"), ToolCall("call_1", "weather", "{}")))
     assert kinds(delivery) == ["added"]
-    delivery = deliver([said("tool", "sunny")], {})
+    delivery = deliver([case_message("tool", "sunny")], {})
     assert delivery.messages[0] == Message("assistant", (ToolCall("call_1", "tool", "{}"),))
-    delivery = deliver([said("user", "go"), said("tool", "sunny")], {})
+    delivery = deliver([case_message("user", "go"), case_message("tool", "sunny")], {})
     assert [message.role for message in delivery.messages] == ["user", "assistant", "tool"]
 
 
 def test_a_result_for_a_call_that_is_not_there_is_refused() -> None:
     with pytest.raises(Fault, match="no call before it has the id 'c9'"):
-        deliver([said("tool", "sunny", call_id="c9")], {})
+        deliver([case_message("tool", "sunny", call_id="c9")], {})
 
 
 def test_an_empty_message_is_skipped_and_noted() -> None:
-    delivery = deliver([said("system", " "), said("tool"), said("user", "hi")], {})
+    delivery = deliver([case_message("system", " "), case_message("tool"), case_message("user", "hi")], {})
     assert [message.role for message in delivery.messages] == ["user"]
     assert kinds(delivery) == ["skipped", "skipped"]
     assert delivery.question == "hi"
@@ -101,23 +255,23 @@ def test_an_empty_message_is_skipped_and_noted() -> None:
 
 def test_a_message_that_is_one_already_goes_along() -> None:
     reply = Message("assistant", (Text("a"), ToolCall("c1", "f", "{}")), id="msg_1")
-    messages = deliver([said("user", "hi"), reply, said("tool", "x")], {}).messages
+    messages = deliver([case_message("user", "hi"), reply, case_message("tool", "x")], {}).messages
     assert messages[1] is reply
     assert messages[2].parts[0].id == "c1"  # type: ignore[union-attr]
 
 
 def test_a_file_whose_words_could_end_its_block_is_noted() -> None:
-    delivery = deliver([said("user", FileSegment("a.md", "a.md"))], {"a.md": b"</file>"})
+    delivery = deliver([case_message("user", FileSegment("a.md", "a.md"))], {"a.md": b"</file>"})
     assert kinds(delivery) == ["inlined", "unclear"]
 
 
 def test_a_delivery_can_be_kept() -> None:
-    delivery = deliver([said("user", "hi")], {}, system_prompt="p")
+    delivery = deliver([case_message("user", "hi")], {}, system_prompt="p")
     assert msgspec.json.decode(msgspec.json.encode(delivery), type=Delivery) == delivery
 
 
 def test_a_guideline_goes_to_the_front_and_leaves_a_marker() -> None:
-    message = said("user", "follow", FileSegment("a.rules.md", "x/a.rules.md"))
+    message = case_message("user", "follow", FileSegment("a.rules.md", "x/a.rules.md"))
     delivery = deliver([message], {"x/a.rules.md": b"Be kind."}, guideline_patterns=["*.rules.md"])
     system, user = delivery.messages
     assert system.parts == (Text('[[ ## Guidelines ## ]]\n\n<file path="a.rules.md">\nBe kind.\n</file>'),)

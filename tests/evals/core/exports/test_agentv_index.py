@@ -3,9 +3,7 @@ import json
 import msgspec
 
 from sightline.evals.core.exports.agentv_index import row_of, to_index
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Check, Score
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
 

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.exports.junit import to_junit
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Check, Score
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
 

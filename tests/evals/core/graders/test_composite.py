@@ -126,26 +126,33 @@ def test_what_an_answer_smuggles_into_evidence_stays_quoted() -> None:
     assert words(step).endswith("\n</block-2 results>?")
 
 
+KINDS = '"weighted_average", "threshold", "code-grader", "llm-grader"'
+
+
 def test_what_is_wrong_is_told_with_its_path() -> None:
-    assert told(spec("composite")) == [("assertions", "assertions is missing")]
-    assert told(built()) == [("assertions", "no grader is given")]
+    assert told(spec("composite")) == [("", 'the grader composite lacks the key "assertions"')]
+    assert told(built()) == [("assertions", "assertions must be a list, not an empty list")]
     assert told(built({"type": "contians"}, 5)) == [
-        ("assertions[1]", "a grader has to be a mapping, and this is a number"),
+        ("assertions[1]", "a grader must be a mapping, not 5"),
         ("assertions[0].type", "there is no grader 'contians'"),
     ]
-    assert told(built({"type": "contains"})) == [("assertions[0].value", "value is missing")]
-    assert told(built(YES, aggregator={"type": "average"})) == [("aggregator.type", "'average' is not known here")]
-    assert told(built(YES, aggregator={"weights": {"yse": 1}})) == [
-        ("aggregator.weights.yse", "there is no field 'yse' here")
+    assert told(built({"type": "contains"})) == [("assertions[0]", 'the grader contains lacks the key "value"')]
+    assert told(built(YES, aggregator={"type": "average"})) == [
+        ("aggregator.type", f'type must be one of {KINDS}, not "average"')
     ]
-    assert told(built(YES, aggregator={"type": "threshold"})) == [("aggregator.threshold", "threshold is missing")]
+    assert told(built(YES, aggregator={"weights": {"yse": 1}})) == [
+        ("aggregator.weights.yse", "there is no grader 'yse' within")
+    ]
+    assert told(built(YES, aggregator={"type": "threshold"})) == [
+        ("aggregator", 'aggregator lacks the key "threshold"')
+    ]
     assert told(built(YES, aggregator={"type": "code-grader"})) == [("aggregator", "one thing to run is expected")]
     assert told(built(YES, aggregator={"type": "llm-grader", "prompt": 5})) == [
-        ("aggregator.prompt", "a text is expected, not 5")
+        ("aggregator.prompt", "prompt must be text, not 5")
     ]
     assert told(built(YES, aggregator={"type": "llm-grader", "prompt": "{{ EVALUATOR_RESULT }}"})) == [
         ("aggregator.prompt", "{{ EVALUATOR_RESULT }} stands for nothing")
     ]
     assert told(built(YES, YES)) == []
     assert told(built(YES, YES, aggregator={"weights": {"yes": 1}})) == [("", "two graders within have the same name")]
-    assert told(built(YES, aggregator={"type": 5})) == [("aggregator.type", "5 is not known here")]
+    assert told(built(YES, aggregator={"type": 5})) == [("aggregator.type", f"type must be one of {KINDS}, not 5")]

@@ -1,10 +1,95 @@
+from datetime import date
+
 import pytest
 
-from sightline.evals.core.graders.field_accuracy import number_of
-from sightline.evals.core.graders.subject import Grading
+from sightline.evals.core.graders.expectation import ABSENT, alike, describe_json, value_at
+from sightline.evals.core.graders.field_accuracy import DEFAULT_FORMATS, day_of, is_format, number_of
+from sightline.evals.core.graders.finding import Grading
 from sightline.model.json import Json
 from sightline.wire.jsontext import encode
 from tests.grading_stage import seen, spec, told
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        (True, 1, False),
+        (0, False, False),
+        (None, None, True),
+        ({"a": [1, {"b": 2}]}, {"a": [1.0, {"b": 2}]}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ([1, 2], [1], False),
+        ([True], [1], False),
+        ("1", 1, False),
+        ({}, [], False),
+    ],
+)
+def test_values_are_alike_as_json_has_it(one: Json, other: Json, same: bool) -> None:
+    assert alike(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("a.b[1].c", 3),
+        ("a.b[0]", None),
+        ("a.b.1.c", 3),
+        ("a.0", "zero"),
+        ("a.b[2]", ABSENT),
+        ("a.b.x", ABSENT),
+        ("a.b[1].c.d", ABSENT),
+        ("x", ABSENT),
+    ],
+)
+def test_a_path_leads_to_a_value_or_nowhere(path: str, value: object) -> None:
+    assert value_at({"a": {"b": [None, {"c": 3}], "0": "zero"}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "nothing"),
+        ({}, "an object"),
+        ([1], "a list"),
+        ([], "an empty list"),
+        ("x" * 50, f"'{'x' * 40}…'"),
+        (" ", "an empty text"),
+        (1.5, "1.5"),
+        (False, "false"),
+    ],
+)
+def test_values_in_few_words(value: Json, words: str) -> None:
+    assert describe_json(value) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "formats", "day"),
+    [
+        ("2025-01-15", DEFAULT_FORMATS, date(2025, 1, 15)),
+        ("2025-01-15T23:59:59Z", DEFAULT_FORMATS, date(2025, 1, 15)),
+        ("2025-01-15T23:59:59.123+02:00", DEFAULT_FORMATS, date(2025, 1, 15)),
+        (" 15-JAN-2025 ", DEFAULT_FORMATS, date(2025, 1, 15)),
+        ("15-September-2025", DEFAULT_FORMATS, date(2025, 9, 15)),
+        ("01/02/2025", DEFAULT_FORMATS, date(2025, 1, 2)),
+        ("13/02/2025", DEFAULT_FORMATS, date(2025, 2, 13)),
+        ("01/02/2025", ["DD/MM/YYYY"], date(2025, 2, 1)),
+        ("1.2.2025", ["D.M.YYYY"], date(2025, 2, 1)),
+        ("January 5, 2025", ["MMMM D, YYYY"], date(2025, 1, 5)),
+        ("2025-02-01", ["DD/MM/YYYY"], date(2025, 2, 1)),
+        ("31/02/2025", DEFAULT_FORMATS, None),
+        ("15-Foo-2025", DEFAULT_FORMATS, None),
+        ("soon", DEFAULT_FORMATS, None),
+    ],
+)
+def test_a_day_is_read_by_the_first_format_that_it_fits(text: str, formats: list[str], day: date | None) -> None:
+    assert day_of(text, formats) == day
+
+
+@pytest.mark.parametrize(("text", "is_one"), [("DD.MM.YYYY", True), ("MMM YYYY", False), ("DD/DD/MM/YYYY", False)])
+def test_a_format_names_a_year_a_month_and_a_day(text: str, is_one: bool) -> None:
+    assert is_format(text) is is_one
 
 
 def compared(field: dict[str, Json], found: Json, expected: Json) -> float | None:
@@ -113,12 +198,16 @@ def test_fields_that_are_wrong_are_told_with_their_path() -> None:
         {"path": "..", "match": "date", "formats": ["DD.MM"], "tolerence": 1},
     ]
     assert told(spec("field-accuracy", fields=fields, aggregation="sum")) == [
-        ("fields[0]", "an object is expected, not 5"),
-        ("fields[1].path", "path is missing"),
-        ("fields[1].match", "'exat' is not known here"),
-        ("fields[2].path", "'..' names no field"),
-        ("fields[2].formats", "'DD.MM' is no format"),
-        ("fields[2].tolerence", "there is no field 'tolerence' here"),
-        ("aggregation", "'sum' is not known here"),
+        ("fields[0]", "fields[0] must be a mapping, not 5"),
+        ("fields[1].match", 'match must be one of "date", "exact", "numeric_tolerance", not "exat"'),
+        ("fields[1]", 'fields[1] lacks the key "path"'),
+        ("fields[2].tolerence", 'fields[2] has no key "tolerence"'),
+        ("aggregation", 'aggregation must be one of "all_or_nothing", "weighted_average", not "sum"'),
     ]
-    assert told(spec("field-accuracy", fields=[])) == [("fields", "no field is given")]
+    wrong: Json = {"path": "..", "formats": ["DD.MM"]}
+    assert told(spec("field-accuracy", fields=[wrong])) == [
+        ("fields[0].path", "'..' names no field"),
+        ("fields[0].formats", "'DD.MM' is no format"),
+    ]
+    ((path, _),) = told(spec("field-accuracy", fields=[]))
+    assert path == "fields"

@@ -1,7 +1,7 @@
-from sightline.evals.core.graders.conversation import as_one
+from sightline.evals.core.graders.finding import Grading, GradingSubject
+from sightline.evals.core.graders.grade import as_one
 from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
-from sightline.evals.core.graders.subject import Grading, GradingSubject
-from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolResult

@@ -6,10 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, MadeCase, make_case
-from sightline.evals.core.making.recording import RecordedExchange
-from sightline.evals.core.reading.suite_edit import append_case
+from sightline.evals.core.making.case import (
+    AS_RECORDED,
+    TO_BE_WRITTEN,
+    Conversation,
+    MadeCase,
+    RecordedExchange,
+    RecordedTurn,
+    behind_calls,
+    join_exchanges,
+    make_case,
+    turns_of,
+)
 from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.reading.yaml_edit import append_case
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
@@ -18,6 +28,108 @@ from sightline.model.parts import CacheBreakpoint, Image, Inline, Part, Text, To
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, OpaqueTool
+
+SYSTEM = Message("system", (Text("Be brief."),))
+HELLO = Message("user", (Text("Hello"),))
+HI = Message("assistant", (Text("Hi."),))
+BYE = Message("user", (Text("Bye"),))
+CALL = Message("assistant", (ToolCall("c1", "look", "{}"),))
+RESULT = Message("user", (ToolResult("c1", (Text("seen"),)),))
+
+
+def replied(*parts: Text) -> Reply:
+    return Reply(choices=(Choice(parts=parts),))
+
+
+def test_one_exchange_is_its_request_and_what_was_said() -> None:
+    found = join_exchanges([RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))])
+    assert found == Conversation((HELLO,), (HI,))
+
+
+def test_a_reply_that_broke_off_or_is_empty_says_nothing() -> None:
+    broken = Reply(choices=(Choice(parts=(Text("Hi"),)),), fault=Fault(Code.NETWORK, "gone"))
+    for reply in (None, broken, replied()):
+        assert RecordedExchange(Request("m", (HELLO,)), reply).said == ()
+
+
+def test_the_last_request_has_the_whole_conversation() -> None:
+    first = RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
+    second = RecordedExchange(Request("m", (HELLO, HI, BYE)), replied(Text("Bye.")))
+    assert join_exchanges([first, second]) == Conversation((HELLO, HI, BYE), second.said)
+
+
+def test_messages_that_a_client_no_longer_sends_are_counted() -> None:
+    first = RecordedExchange(Request("m", (SYSTEM, HELLO, HI)))
+    assert join_exchanges([first, RecordedExchange(Request("m", (BYE,)))]).forgotten == 2
+
+
+def test_a_conversation_that_the_provider_keeps_is_put_together() -> None:
+    first = RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
+    second = RecordedExchange(
+        Request("m", (BYE,), options=Options(previous_response_id="resp_1")), replied(Text("Bye."))
+    )
+    assert join_exchanges([first, second]).messages == (HELLO, HI, BYE)
+    assert not join_exchanges([first, second]).is_continued
+    assert join_exchanges([second]).is_continued
+
+
+def test_a_turn_lasts_until_the_user_speaks_again() -> None:
+    before, turns = turns_of([SYSTEM, HELLO, BYE, CALL, RESULT, HI, HELLO])
+    assert before == (SYSTEM,)
+    assert turns == (RecordedTurn((HELLO, BYE), (CALL, RESULT, HI)), RecordedTurn((HELLO,), ()))
+
+
+def test_where_nobody_speaks_there_is_no_turn() -> None:
+    assert turns_of([SYSTEM]) == ((SYSTEM,), ())
+
+
+USER: JsonObject = {"role": "user", "content": "Hurry."}
+
+
+def calls(*names: str, **more: str) -> JsonObject:
+    return {
+        "role": "assistant",
+        **more,
+        "tool_calls": [{"id": name, "name": "look", "arguments": {}} for name in names],
+    }
+
+
+def result(name: str, text: str = "seen") -> JsonObject:
+    return {"role": "tool", "tool_call_id": name, "name": "look", "content": text}
+
+
+def ordered(*messages: JsonObject) -> tuple[list[JsonObject], list[str]]:
+    left: list[str] = []
+    return behind_calls(messages, lambda what, _why: left.append(what)), left
+
+
+def test_what_can_be_sent_stays_as_it_is() -> None:
+    talk = [USER, calls("a", "b"), result("b"), result("a"), {"role": "assistant", "content": "Done."}, USER]
+    assert ordered(*talk) == (talk, [])
+
+
+def test_results_move_behind_their_calls() -> None:
+    found, left = ordered(calls("a", "b"), USER, result("b"), {"role": "assistant", "content": "Hm."}, result("a"))
+    assert found == [calls("a", "b"), result("b"), result("a"), USER, {"role": "assistant", "content": "Hm."}]
+    assert left == ["the place of a result"]
+
+
+def test_a_call_without_a_result_is_left_out() -> None:
+    assert ordered(USER, calls("a"), USER) == ([USER, USER], ["a call of look"])
+    said = calls("a", content="I look.")
+    assert ordered(said, USER) == ([{"role": "assistant", "content": "I look."}, USER], ["a call of look"])
+    assert ordered(calls("a", "b"), result("b")) == ([calls("b"), result("b")], ["a call of look"])
+
+
+def test_a_second_result_of_a_call_is_left_out() -> None:
+    found, left = ordered(calls("a"), result("a"), result("a", "again"), USER)
+    assert (found, left) == ([calls("a"), result("a"), USER], ["a second result of a call"])
+
+
+def test_a_result_of_no_call_stays_where_it_is() -> None:
+    orphan: JsonObject = {"role": "tool", "name": "look", "content": "seen"}
+    assert ordered(orphan, result("x"), USER) == ([orphan, result("x"), USER], [])
+
 
 PICTURE = Image(Inline("image/png", b64encode(b"\x89PNG\r\n\x1a\n").decode()))
 TALK = (
@@ -34,7 +146,7 @@ def mask(text: str) -> str:
     return text.replace("sk-secret", "***")
 
 
-def replied(*parts: Part) -> Reply:
+def replied_case(*parts: Part) -> Reply:
     return Reply(choices=(Choice(parts=parts),))
 
 
@@ -65,7 +177,7 @@ def words(message: CaseMessage) -> str:
 
 
 def test_an_exchange_becomes_a_case_that_asks_the_same() -> None:
-    case = made(TALK, replied(Text("On 2026-11-15.")))
+    case = made(TALK, replied_case(Text("On 2026-11-15.")))
     assert (
         case.text
         == """\
@@ -117,11 +229,11 @@ tests:
 
 
 def test_it_is_the_same_each_time() -> None:
-    assert made(TALK, replied(Text("x"))) == made(TALK, replied(Text("x")))
+    assert made(TALK, replied_case(Text("x"))) == made(TALK, replied_case(Text("x")))
 
 
 def test_one_question_is_written_as_words() -> None:
-    case = made((Message("user", (Text("2+2?"),)),), replied(Text("4")), group="maths")
+    case = made((Message("user", (Text("2+2?"),)),), replied_case(Text("4")), group="maths")
     assert case.case == {
         "id": "my-case",
         "conversation_id": "maths",
@@ -130,18 +242,18 @@ def test_one_question_is_written_as_words() -> None:
         "metadata": {"recorded": {"model": "m"}},
     }
     assert read(case).group == "maths"
-    pictured = made((Message("user", (PICTURE,)),), replied(Text("4")))
+    pictured = made((Message("user", (PICTURE,)),), replied_case(Text("4")))
     assert isinstance(pictured.case["input"], list)
 
 
 def test_from_a_turn_on_the_conversation_is_held_live() -> None:
-    case = made(TALK, replied(Text("Then.")), from_turn=2)
+    case = made(TALK, replied_case(Text("Then.")), from_turn=2)
     found = read(case)
     assert len(found.messages) == 5
     assert found.criteria == AS_RECORDED
     assert [words(turn.messages[0]) for turn in found.turns] == ["And when?"]
     assert words(found.turns[0].expected[0]) == "Then."
-    whole = read(made(TALK, replied(Text("Then.")), from_turn=1))
+    whole = read(made(TALK, replied_case(Text("Then.")), from_turn=1))
     assert [message.role for message in whole.messages] == ["system"]
     assert [len(turn.expected) for turn in whole.turns] == [3, 1]
     assert [grader.type for grader in whole.turns[0].graders] == ["tool-trajectory"]
@@ -161,7 +273,7 @@ def test_a_conversation_without_a_beginning_has_turns_only() -> None:
 
 @pytest.mark.parametrize(
     ("messages", "turn", "hint"),
-    [(TALK, 0, "from 1 to 2"), (TALK, 3, "from 1 to 2"), (TALK[:1], 1, "Nobody speaks")],
+    [(TALK, 0, "from 1 to 2"), (TALK, 3, "from 1 to 2"), (TALK[:1], 1, "no message of the user")],
 )
 def test_a_turn_that_is_not_there_is_refused(messages: tuple[Message, ...], turn: int, hint: str) -> None:
     with pytest.raises(Fault) as caught:
@@ -176,14 +288,14 @@ def test_no_exchange_is_no_case() -> None:
 
 
 def test_a_reply_that_calls_tools_is_expected_to_call_them() -> None:
-    case = made(TALK, replied(Text("I look."), ToolCall("toolu_2", "read", '{"path": "b"}')))
+    case = made(TALK, replied_case(Text("I look."), ToolCall("toolu_2", "read", '{"path": "b"}')))
     found = read(case)
     assert [grader.type for grader in found.graders] == ["tool-trajectory"]
     assert case.case["assertions"] == [{"type": "tool-trajectory", "mode": "in_order", "expected": [{"tool": "read"}]}]
 
 
 def test_an_answer_in_pieces_stays_in_pieces() -> None:
-    case = made(TALK, replied(Text("a"), Text("b")))
+    case = made(TALK, replied_case(Text("a"), Text("b")))
     assert "assertions" not in case.case
     assert [segment.text for segment in read(case).expected[0].segments] == ["a", "b"]
 
@@ -194,22 +306,22 @@ def test_without_an_answer_a_person_has_to_say_what_is_wanted() -> None:
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\u2028"])
 def test_an_answer_of_white_space_is_no_expectation(blank: str) -> None:
-    case = made((Message("user", (Text("Hi"),)),), replied(Text(blank)))
+    case = made((Message("user", (Text("Hi"),)),), replied_case(Text(blank)))
     assert read(case).criteria == TO_BE_WRITTEN
     assert [each.what for each in case.left] == ["a message of white space"]
     talk = (Message("user", (Text("Hi"),)), Message("assistant", (Text(blank),)), TALK[-1])
-    assert read(made(talk, replied(Text("Now.")), from_turn=1)).turns[0].expected == ()
+    assert read(made(talk, replied_case(Text("Now.")), from_turn=1)).turns[0].expected == ()
 
 
 def test_half_a_character_that_was_said_does_not_stop_it() -> None:
-    case = made((Message("user", (Text("Hi \ud83d"),)),), replied(Text("\ude00!")))
+    case = made((Message("user", (Text("Hi \ud83d"),)),), replied_case(Text("\ude00!")))
     found = read(case)
     assert (words(found.messages[0]), words(found.expected[0])) == ("Hi \ufffd", "\ufffd!")
 
 
 def test_what_is_said_between_results_is_not_expected_of_the_model() -> None:
     between = Message("user", (ToolResult("toolu_1", (Text("one"),)), Text("Hurry.")))
-    case = made((*TALK[:3], between), replied(Text("Two.")), from_turn=1)
+    case = made((*TALK[:3], between), replied_case(Text("Two.")), from_turn=1)
     assert [message.role for message in read(case).turns[0].expected] == ["assistant", "tool", "assistant"]
     assert "what was said between results of tools" in [each.what for each in case.left]
 
@@ -247,9 +359,9 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
 
 def test_what_the_last_request_no_longer_has_is_told() -> None:
     first = RecordedExchange(Request("m", TALK))
-    last = RecordedExchange(Request("m", TALK[5:]), replied(Text("Then.")))
+    last = RecordedExchange(Request("m", TALK[5:]), replied_case(Text("Then.")))
     assert "4 earlier messages" in [each.what for each in make_case([first, last], "x", mask).left]
-    nearly = RecordedExchange(Request("m", TALK[2:]), replied(Text("Then.")))
+    nearly = RecordedExchange(Request("m", TALK[2:]), replied_case(Text("Then.")))
     assert "1 earlier message" in [each.what for each in make_case([first, nearly], "x", mask).left]
 
 
@@ -261,7 +373,7 @@ def test_a_beginning_that_the_provider_holds_is_told() -> None:
 
 
 def test_the_case_can_be_put_into_a_suite_that_is_there() -> None:
-    case = made(TALK, replied(Text("Then.")))
+    case = made(TALK, replied_case(Text("Then.")))
     data = append_case(
         b"# mine\ntests:\n  - id: old\n    input: hi\n    expected_output: ho\n", "suite.yaml", case.case
     )
@@ -288,7 +400,7 @@ def test_whatever_was_said_is_what_the_case_says(asked: str, argument: str, answ
             Message("assistant", (Text(answered), arguments)),
             Message("tool", (ToolResult("c1", (Text(argument),)),)),
         ),
-        replied(Text(answered)),
+        replied_case(Text(answered)),
     )
     found = read(case)
     assert [words(message) for message in found.messages] == [asked, answered, argument]

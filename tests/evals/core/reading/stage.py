@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.requests import Need, SuiteReading
+from sightline.evals.core.reading.files import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.suite import Case
+from sightline.evals.core.suite import Case, SuiteProblem
 
 FILE = "suites/a.eval.yaml"
 

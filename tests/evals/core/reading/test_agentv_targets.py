@@ -136,7 +136,7 @@ def test_fixed_words_commands_and_agents() -> None:
 
 
 def test_what_cannot_be_asked_is_told_with_what_can() -> None:
-    assert told(target("provider: cli")) == [("error", "the target has no command")]
+    assert told(target("provider: cli")) == [("error", 'a target lacks the key "command"')]
     (problem,) = target("provider: opnai").problems
     assert (problem.message, problem.suggestion) == (
         '"opnai" is no provider that can be asked here',
@@ -207,9 +207,9 @@ def test_a_circle_of_targets_is_told() -> None:
     [
         ("targets: [", "while parsing a flow node"),
         ("other: 1", "the file has no targets"),
-        ("targets: {a: 1}", "targets has to be a list"),
-        ("targets: [word]", "a target has to be a mapping"),
-        ("targets: [{provider: mock}]", "the target has no name"),
+        ("targets: {a: 1}", "targets must be a list"),
+        ("targets: [word]", "a target must be a mapping"),
+        ("targets: [{provider: mock}]", 'a target lacks the key "name"'),
         ("targets: [{name: a}, {name: a}]", 'there are two targets "a"'),
     ],
 )

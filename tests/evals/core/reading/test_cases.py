@@ -1,7 +1,262 @@
+import json
+
+import msgspec
 import pytest
 
-from sightline.evals.core.suite import FileSegment, TextSegment
-from tests.evals.core.reading.stage import case, messages_of, one, read
+from sightline.evals.core.reading.document import SuiteFindings, node_of
+from sightline.evals.core.reading.grader_specs import read_list
+from sightline.evals.core.suite import Execution, FileSegment, GraderSpec, SuitePlace, TextSegment, Trials
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool
+from tests.evals.core.reading.stage import FILE, case, messages_of, one, problem, read
+
+TESTS = "tests: [{id: a, input: x, criteria: y}]\n"
+
+
+def execution(head: str) -> Execution:
+    reading = read(head + TESTS)
+    assert reading.suite is not None, messages_of(reading)
+    return reading.suite.execution
+
+
+def test_all_of_it_is_read() -> None:
+    head = """execution:
+  targets: [fast, {name: slow, use_target: slower}, {name: third}]
+  workers: 4
+  trials: {count: 3, strategy: pass_at_k, cost_limit_usd: 1.5}
+  budget_usd: 2
+  threshold: 0.7
+  cache: false
+  fail_on_error: true
+  skip_defaults: true
+"""
+    assert execution(head) == Execution(
+        targets=("fast", "slower", "third"),
+        workers=4,
+        trials=Trials(count=3, strategy="pass_at_k", cost_limit_usd=1.5),
+        budget_usd=2,
+        threshold=0.7,
+        cache=False,
+        fail_on_error=True,
+        skip_defaults=True,
+    )
+
+
+def test_a_target_may_stand_beside_and_twice() -> None:
+    assert execution("target: a\nexecution: {target: b, targets: [a, b]}\n").targets == ("a", "b")
+    assert execution("target: a\n").targets == ("a",)
+    assert execution("") == Execution()
+
+
+def test_a_number_of_trials_is_enough() -> None:
+    assert execution("execution: {trials: 5}\n").trials == Trials(count=5)
+    assert execution("execution: {trials: {strategy: mean}}\n").trials == Trials()
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("execution: x\n", "execution must be a mapping"),
+        ("execution: {worker: 3}\n", 'execution has no key "worker"'),
+        ("execution: {workers: 51}\n", "workers must be a whole number from 1 to 50"),
+        ("execution: {trials: true}\n", "trials must be a whole number from 1 to 10000 or a mapping"),
+        ("execution: {trials: {count: 0}}\n", "count must be"),
+        ("execution: {trials: {strategy: best}}\n", "strategy must be one of"),
+        ("execution: {targets: [3]}\n", "targets[0] must be text or a mapping"),
+        ("execution: {targets: [{hooks: {}}]}\n", "the target has no name"),
+        ("execution: {targets: x}\n", "targets must be a list"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(head: str, words: str) -> None:
+    assert any(words in each for each in messages_of(read(head + TESTS)))
+
+
+def test_names_with_capitals_are_read_as_agentv_reads_them() -> None:
+    head = "execution: {budgetUsd: 2, failOnError: true, trials: {count: 2, costLimitUsd: 1}}\n"
+    found = execution(head)
+    assert (found.budget_usd, found.fail_on_error) == (2, True)
+    assert found.trials == Trials(count=2, cost_limit_usd=1)
+
+
+def test_a_strategy_is_told_to_make_no_difference() -> None:
+    reading = read("execution: {trials: {count: 2, strategy: pass_at_k}}\n" + TESTS)
+    assert [each.severity for each in reading.problems] == ["warning"]
+    assert "all trials are shown" in reading.problems[0].message
+    assert str(reading.problems[0].place).endswith(":1:42")
+
+
+def test_two_names_for_one_target_are_told_of() -> None:
+    head = "execution: {targets: [{name: a, use_target: t}, {name: b, use_target: t}, c]}\n"
+    assert execution(head).targets == ("t", "c")
+    assert "is named twice" in messages_of(read(head + TESTS))[0]
+
+
+def test_hooks_of_a_target_are_told_of() -> None:
+    reading = read("execution: {targets: [{name: a, hooks: {before: x}}]}\n" + TESTS)
+    assert reading.suite is not None
+    assert messages_of(reading) == ["hooks of a target are not run"]
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+WEATHER = FunctionTool(name="weather", description="Tells it.", schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"name": "weather", "description": "Tells it.", "parameters": SCHEMA},
+        {"name": "weather", "description": "Tells it.", "input_schema": SCHEMA},
+        {"type": "function", "function": {"name": "weather", "description": "Tells it.", "parameters": SCHEMA}},
+        msgspec.to_builtins(WEATHER),
+    ],
+)
+def test_a_tool_is_declared_as_any_provider_writes_it(written: object) -> None:
+    assert case(f"input: x\ntools: [{json.dumps(written)}]").tools == (WEATHER,)
+    files = {"suites/a/tools.json": json.dumps([written], indent=2).encode()}
+    assert case("input: x\ntools: a/tools.json", files).tools == (WEATHER,)
+
+
+def test_tools_of_other_kinds_are_read_as_a_made_case_has_them() -> None:
+    tools = (CustomTool(name="shell"), OpaqueTool(dialect="anthropic", value={"type": "web_search"}))
+    files = {"tools.json": msgspec.json.encode(tools)}
+    assert case("input: x\ntools: tools.json", files).tools == tools
+
+
+@pytest.mark.parametrize(
+    ("written", "words", "column"),
+    [
+        ("{name: x}", "tools must be a list", 12),
+        ("[x]", "a tool must be a mapping", 13),
+        ("[{description: x}]", 'a tool lacks the key "name"', 13),
+        ("[{name: x, parametres: {}}]", 'no key "parametres"', 23),
+        ("[{name: x, parameters: 3}]", "parameters must be a mapping", 35),
+        ("[{name: x, parameters: {}, schema: {}}]", "schema is another name of parameters", 39),
+        ("[{name: x}, {name: x}]", 'the tool "x" is declared twice', 24),
+        ("[{type: functoin, name: x}]", "type must be one of", 20),
+        ("[{type: custom}]", "it is no custom tool", 13),
+        ("[{type: function, function: x}]", "a tool must be a mapping", 40),
+        ("~/tools.json", "absolute", 12),
+        ("nowhere.json", 'there is no file "nowhere.json"', 12),
+    ],
+)
+def test_what_is_no_tool_is_refused_at_its_place(written: str, words: str, column: int) -> None:
+    found = problem(one(f"input: x\ntools: {written}"))
+    assert words in found.message
+    assert (found.place.line, found.place.column) == (5, column)
+
+
+def test_a_file_that_cannot_be_read_is_told_at_its_own_place() -> None:
+    found = problem(one("input: x\ntools: t.json"), {"suites/t.json": b"[{"})
+    assert found.place.file == "suites/t.json"
+
+
+def test_a_file_that_is_missing_is_an_error_of_its_case() -> None:
+    reading = read(one("input: x\ntools: nowhere.json"))
+    assert [(each.severity, each.case) for each in reading.problems] == [("error", "one")]
+    assert reading.suite is not None
+    assert [each.missing for each in reading.suite.cases] == ["nowhere.json"]
+    assert case("input: x\ntools: []").tools == ()
+
+
+def graders(written: str) -> tuple[GraderSpec, ...]:
+    reading = read(f"tests:\n  - id: a\n    input: x\n    assertions: {written}\n")
+    assert reading.suite is not None, messages_of(reading)
+    return reading.suite.cases[0].graders
+
+
+def test_what_belongs_to_a_type_is_carried_as_it_stands() -> None:
+    (spec,) = graders("[{type: contains, value: x, name: n, weight: 2, min_score: 0.5, negate: true, x-note: y}]")
+    assert spec == GraderSpec(
+        type="contains",
+        name="n",
+        weight=2,
+        min_score=0.5,
+        negate=True,
+        config={"value": "x"},
+        place=SuitePlace(FILE, 4, 18),
+    )
+
+
+def test_bare_texts_are_the_criteria_of_one_rubric() -> None:
+    rubric, other = graders("[is polite, {type: is-json}, is short]")
+    assert other.name == "is-json"
+    assert rubric.config == {
+        "criteria": [{"id": "rubric-1", "outcome": "is polite"}, {"id": "rubric-2", "outcome": "is short"}]
+    }
+    assert rubric.type == "rubrics"
+    assert rubric.weight == 2  # each of the three that a person sees counts alike
+
+
+def test_the_rubric_of_a_turn_weighs_as_much_as_any_other_grader() -> None:
+    turn = case("turns: [{input: x, assertions: [is polite, {type: is-json}, is short]}]").turns[0]
+    assert [spec.weight for spec in turn.graders] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("written", "floors"),
+    [
+        ("required: true", (True, None)),
+        ("required: true, min_score: 0.6", (True, 0.6)),
+        ("required: 0.3", (0.3, None)),
+        ("required: 0", (0.0, None)),
+        ("min_score: 0", (None, 0.0)),
+        ("required: false", (None, None)),
+        ("weight: 1", (None, None)),
+    ],
+)
+def test_what_is_required_reads_the_same_at_every_level(written: str, floors: tuple[object, object]) -> None:
+    (spec,) = graders(f"[{{type: is-json, {written}}}]")
+    assert (spec.required, spec.min_score) == floors
+    assert type(spec.required) is type(floors[0])  # 0 is not false
+    (holder,) = graders(f"[{{type: composite, assertions: [{{type: is-json, {written}}}]}}]")
+    (inside,) = read_list(node_of(holder.config["assertions"], holder.place, ()), "assertions", SuiteFindings())
+    assert (inside.required, inside.min_score, type(inside.required)) == (*floors, type(floors[0]))
+
+
+def test_a_spec_keeps_its_floors_in_a_log() -> None:
+    for required in (None, True, 0.0, 1.0):
+        spec = GraderSpec(type="is-json", required=required, min_score=0.0)
+        again = msgspec.json.decode(msgspec.json.encode(spec), type=GraderSpec)
+        assert (again, type(again.required)) == (spec, type(required))
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("contains", "assertions must be a list"),
+        ("[3]", "a grader must be a mapping"),
+        ("['']", "the criterion is empty"),
+        ("[{value: x}]", 'a grader lacks the key "type"'),
+        ("[{type: is-json, weight: -1}]", "weight must be"),
+        ("[{type: is-json, required: 2}]", "required must be"),
+    ],
+)
+def test_a_grader_that_cannot_be_one_is_refused(written: str, words: str) -> None:
+    reading = read(f"tests:\n  - id: a\n    input: x\n    criteria: good\n    assertions: {written}\n")
+    assert reading.suite is None
+    assert any(words in each for each in messages_of(reading))
+
+
+def test_graders_stand_under_execution_too() -> None:
+    reading = read(
+        "execution: {assertions: [{type: is-json}]}\n"
+        "tests:\n  - {id: a, input: x, execution: {evaluators: [{type: contains, value: y}]}}\n"
+        "  - {id: b, input: x, criteria: good, execution: {skip_defaults: true}}\n"
+    )
+    assert reading.suite is not None
+    assert [[spec.type for spec in case.graders] for case in reading.suite.cases] == [
+        ["contains", "is-json"],
+        ["llm-grader"],
+    ]
+
+
+def test_a_suites_graders_may_name_the_variables_of_a_case() -> None:
+    reading = read(
+        "assertions: [{type: contains, value: '{{ word }}'}]\n"
+        "tests:\n  - {id: a, input: x, vars: {word: one}}\n  - {id: b, input: x, vars: {word: two}}\n"
+    )
+    assert reading.suite is not None
+    assert [case.graders[0].config["value"] for case in reading.suite.cases] == ["one", "two"]
+
 
 WHOLE = """conversation_id: talk
 suite: demo
@@ -128,17 +383,17 @@ def test_variables_leave_the_names_of_graders_alone() -> None:
     [
         ("criteria: x", "the test has no input"),
         ("input: x\nprompt: y", 'a test has no key "prompt"'),
-        ("input: x\nvars: [1]", "vars has to be a mapping"),
-        ("input: x\nmetadata: text", "metadata has to be a mapping"),
-        ("input: x\nmetadata: {systemPrompt: 3}", "systemPrompt has to be text"),
+        ("input: x\nvars: [1]", "vars must be a mapping"),
+        ("input: x\nmetadata: text", "metadata must be a mapping"),
+        ("input: x\nmetadata: {systemPrompt: 3}", "systemPrompt must be text"),
         ("input: x\nmode: conversation", "mode: conversation needs turns"),
-        ("input: x\nmode: chat", "mode has to be one of conversation"),
-        ("turns: hello", "turns has to be a list"),
-        ("turns: [hello]", "a turn has to be a mapping"),
-        ("turns: [{assertions: [x]}]", "the turn has no input"),
+        ("input: x\nmode: chat", 'mode must be "conversation"'),
+        ("turns: hello", "turns must be a list"),
+        ("turns: [hello]", "a turn must be a mapping"),
+        ("turns: [{assertions: [x]}]", 'a turn lacks the key "input"'),
         ("turns: [{input: x, outpt: y}]", 'a turn has no key "outpt"'),
-        ("input: x\nwindow_size: 0", "window_size has to be a whole number"),
-        ("input: x\naggregation: sum", "aggregation has to be one of"),
+        ("input: x\nwindow_size: 0", "window_size must be a whole number"),
+        ("input: x\naggregation: sum", "aggregation must be one of"),
     ],
 )
 def test_what_a_case_cannot_be_is_refused(body: str, words: str) -> None:
@@ -148,7 +403,7 @@ def test_what_a_case_cannot_be_is_refused(body: str, words: str) -> None:
 
 
 def test_a_test_that_is_no_mapping_is_refused() -> None:
-    assert "a test has to be a mapping" in messages_of(read("tests: [3]\n"))[0]
+    assert "a test must be a mapping" in messages_of(read("tests: [3]\n"))[0]
 
 
 def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -> None:
@@ -156,4 +411,4 @@ def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -
     reading = read(text + '  - {id: "cafe\\u0301", input: x, criteria: y}\n')
     assert [str(each.place) for each in reading.problems] == ["suites/a.eval.yaml:2:10", "suites/a.eval.yaml:4:5"]
     assert "control characters" in messages_of(reading)[0]
-    assert "stands twice, in letters of two kinds, first at suites/a.eval.yaml:3:5" in messages_of(reading)[1]
+    assert "is used twice, in two Unicode forms, first at suites/a.eval.yaml:3:5" in messages_of(reading)[1]

@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import node_of
+from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json
@@ -124,29 +123,29 @@ def test_a_key_is_named_and_never_written() -> None:
         ("bedrock:us.anthropic.claude", 'promptfoo\'s provider "bedrock" is not known here', "error"),
         ("openai:embeddings:x", "asks for an API that answers no conversation", "error"),
         ("echo", '"echo" is promptfoo\'s own, and not here', "error"),
-        (5, "a provider has to be a mapping", "error"),
-        ({"config": {}}, "the provider has no id", "error"),
-        ({"label": "x"}, "the provider has no id", "error"),
-        ({"id": "openai:x", "config": 3}, "config has to be a mapping", "error"),
+        (5, "a provider must be a mapping", "error"),
+        ({"config": {}}, 'a provider lacks the key "id"', "error"),
+        ({"label": "x"}, 'a provider lacks the key "id"', "error"),
+        ({"id": "openai:x", "config": 3}, "config must be a mapping", "error"),
         ({"id": "openai:x", "transform": "y"}, 'a provider has no key "transform"', "error"),
         ({"id": "openai:x", "delay": 5}, "delay of a provider is not used", "warning"),
-        ({"id": "openai:x", "config": {"stop": ["a"]}}, "stop in a provider's config is not used", "warning"),
+        ({"id": "openai:x", "config": {"stop": ["a"]}}, "stop of a provider's config is not used", "warning"),
         (
             {"id": "google:x", "config": {"generationConfig": {"topK": 1}}},
-            "topK in a provider's config is not used",
+            "topK of generationConfig is not used",
             "warning",
         ),
         (
             {"id": "openai:x", "config": {"reasoning": {"summary": "auto"}}},
-            "summary in a provider's config is not used",
+            "summary of reasoning is not used",
             "warning",
         ),
-        ({"id": "openai:x", "config": {"reasoning": 3}}, "reasoning has to be a mapping", "error"),
-        ({"id": "openai:x", "config": {"temperature": "hot"}}, "temperature has to be a number", "error"),
+        ({"id": "openai:x", "config": {"reasoning": 3}}, "reasoning must be a mapping", "error"),
+        ({"id": "openai:x", "config": {"temperature": "hot"}}, "temperature must be a number", "error"),
         ({"id": "openai:x", "config": {"apiBaseUrl": "relay"}}, '"relay" is no http(s) address', "error"),
         ({"id": "openai:x", "config": {"apiBaseUrl": "http://relay"}}, "no key is sent to http://relay", "warning"),
         ({"id": "openai:x", "config": {"headers": {"X-Api-Key": "s"}}}, "looks like a key", "error"),
-        ({"id": "openai:x", "config": {"headers": 3}}, "headers has to be a mapping", "error"),
+        ({"id": "openai:x", "config": {"headers": 3}}, "headers must be a mapping", "error"),
     ],
 )
 def test_what_cannot_be_carried_is_said(written: Json, words: str, severity: str) -> None:

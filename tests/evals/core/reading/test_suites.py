@@ -1,7 +1,126 @@
+import json
+
 import pytest
 
-from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.graders.grade import check_graders
+from sightline.evals.core.reading.suites import check_dependencies
+from sightline.evals.core.suite import Case, FileSegment, SuitePlace, TextSegment
 from tests.evals.core.reading.stage import messages_of, problem, read
+
+EVALS = {
+    "skill_name": "csv",
+    "evals": [
+        {
+            "id": 1,
+            "prompt": "Sum it.",
+            "expected_output": "42",
+            "files": ["data.csv"],
+            "assertions": ["It says 42.", "It is short."],
+        },
+        {"id": "two", "prompt": "Hello", "expected_output": "Hi", "files": [], "assertions": []},
+    ],
+}
+
+
+def test_evals_of_a_skill_are_a_suite() -> None:
+    reading = read(json.dumps(EVALS), {"suites/data.csv": b"x"}, file="suites/evals.json")
+    assert reading.suite is not None, messages_of(reading)
+    first, second = reading.suite.cases
+    assert (first.id, second.id) == ("1", "two")
+    file, text = first.messages[0].segments
+    assert isinstance(file, FileSegment)
+    assert isinstance(text, TextSegment)
+    assert (file.resolved, text.text) == ("suites/data.csv", "Sum it.")
+    assert [spec.type for spec in first.graders] == ["rubrics"]
+    assert first.metadata == {"skill_name": "csv"}
+    assert [spec.type for spec in second.graders] == ["llm-grader"]  # it only says what is expected
+
+
+def test_what_is_wrong_with_them_is_told_at_its_place() -> None:
+    wrong = {"evals": [{"id": True, "prompt": "x", "assertions": ["y"]}, {"id": 2, "prompt": "x", "hint": "z"}, 3]}
+    text = json.dumps({**wrong, "other": 1}, indent=1)
+    told = messages_of(read(text, file="evals.json"))
+    assert 'evals of a skill has no key "other"' in told
+    assert 'an eval of a skill has no key "hint"' in told
+    assert "id must be text, not true" in told
+    assert "nothing says how the test is graded" in told
+    assert len([each for each in told if "mapping" in each or "lacks" in each]) >= 1
+
+
+def cases(**waits: list[str]) -> list[Case]:
+    return [Case(id=name, depends_on=tuple(others)) for name, others in waits.items()]
+
+
+def told(found: list[Case]) -> list[str]:
+    return [each.message for each in check_dependencies(found)]
+
+
+def test_cases_may_wait_for_each_other_in_an_order() -> None:
+    assert told(cases(a=[], b=["a"], c=["a", "b"])) == []
+
+
+def test_an_id_that_stands_twice_names_both_places() -> None:
+    found = problem("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: a, input: x, criteria: y}\n")
+    assert (found.place.line, found.path) == (3, "tests[1]")
+    assert found.message == 'the id "a" is used twice, first at suites/a.eval.yaml:2:5'
+
+
+def test_a_dependency_on_nothing_suggests_the_nearest() -> None:
+    (found,) = check_dependencies(cases(alpha=[], b=["alhpa"]))
+    assert found.suggestion == 'Did you mean "alpha"?'
+
+
+def test_a_circle_is_told_with_all_of_its_cases() -> None:
+    assert told(cases(a=["b"], b=["c"], c=["a"], d=["a"])) == ["cases wait for each other: a → b → c → a"]
+    assert told(cases(a=["a"])) == ["cases wait for each other: a → a"]
+
+
+def test_every_circle_is_told_and_no_more_than_a_person_reads() -> None:
+    assert len(told(cases(a=["b"], b=["a"], c=["d"], d=["c"]))) == 2
+    assert len(told(cases(**{f"n{number}": [f"n{number}"] for number in range(50)}))) == 20
+
+
+SUITE = """tests:
+  - id: a
+    input: x
+    assertions:
+      - {type: word-count, least: 3, weight: 2, negate: true}
+      - {type: word_count, name: short}
+      - {type: contains, value: x}
+  - id: b
+    turns: [{input: x, assertions: [{type: word-count}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("suites/.agentv/assertions/word-count.ts", ".agentv/assertions/word-count.ts"),
+        (".agentv/assertions/word-count.js", "../.agentv/assertions/word-count.js"),
+        (".agentv/graders/word-count.mts", "../.agentv/graders/word-count.mts"),
+        (".agentv/judges/word-count.mjs", "../.agentv/judges/word-count.mjs"),
+    ],
+)
+def test_a_script_of_the_repository_grades_under_its_name(path: str, seen: str) -> None:
+    reading = read(SUITE, {path: b""})
+    assert reading.suite is not None
+    first, second = reading.suite.cases
+    counted, short, other = first.graders
+    assert (counted.type, counted.name, counted.weight, counted.negate) == ("code-grader", "word-count", 2, True)
+    assert counted.config == {"command": ["bun", "run", seen], "config": {"least": 3}}
+    assert (short.type, short.name, other.type) == ("code-grader", "short", "contains")
+    assert [spec.type for spec in second.turns[0].graders] == ["code-grader"]
+    assert check_graders(first.graders) == ()
+
+
+@pytest.mark.parametrize("kind", ["word-count", "../up", "a/b", "code-judge"])
+def test_a_type_without_a_script_stays_what_nobody_knows(kind: str) -> None:
+    files = {"up.ts": b"", "suites/.agentv/assertions/a/b.ts": b"", ".agentv/assertions/code-judge.ts": b""}
+    reading = read(f"tests: [{{id: a, input: x, assertions: [{{type: {kind}}}]}}]\n", files, file="top.yaml")
+    assert reading.suite is not None
+    (problem,) = check_graders(reading.suite.cases[0].graders)
+    assert "there is no grader" in problem.message
+
 
 WHOLE = """$schema: https://x/y.json
 name: my-suite
@@ -101,7 +220,7 @@ def test_the_environment_reaches_every_corner() -> None:
 def test_a_case_without_an_id_does_not_hide_the_problems_of_the_next() -> None:
     reading = read("tests:\n  - {input: x}\n  - {id: b}\n")
     assert messages_of(reading) == [
-        "the test has no id",
+        'a test lacks the key "id"',
         "the test has no input",
         "nothing says how the test is graded",
     ]

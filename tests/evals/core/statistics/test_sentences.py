@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.evals.core.statistics.mean import mean_of
+from sightline.evals.core.statistics.intervals import mean_of
 from sightline.evals.core.statistics.paired import Paired, compare_pairs
 from sightline.evals.core.statistics.sentences import (
     describe_difference,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.core.facts import Key
+from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster import pool as attendant_module
 from sightline.evals.service.cluster.messages import CostSpent
 from sightline.evals.service.cluster.pool import HostHandle

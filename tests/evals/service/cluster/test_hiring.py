@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import EvalBegan, read
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster.messages import Begin, Keys, for_host
 from sightline.evals.service.cluster.provisioning import crew

@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import CaseDone, Key, read
+from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.cluster.host import SILENCE, Host
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (

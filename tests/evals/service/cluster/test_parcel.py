@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.facts import EvalBegan
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import bundle as parcel_module
 from sightline.evals.service.cluster.bundle import PackedFile, pack_files, unpack

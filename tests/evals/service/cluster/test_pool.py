@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan, Key
+from sightline.evals.core.run_state import EvalBegan, Key
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host import Opening

@@ -1,14 +1,17 @@
-"""A file that a message names, as what it is: words in place, a picture, a document or a sound."""
+"""Files that messages name: text in place, a picture, a document, a sound, or guidelines for the system message."""
 
 import base64
+import re
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 from xml.sax.saxutils import escape
 
 from sightline.dialects.media import from_url
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import SuitePlace
-from sightline.evals.core.suite import FileSegment, ImageSegment
+from sightline.evals.core.glob import compile_glob
+from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, SuitePlace
 from sightline.evals.core.target import FileForm
+from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Part
 from sightline.wire.media_type import encoding_of, is_text, sniff
 
@@ -18,7 +21,7 @@ _QUOTES = {'"': "&quot;"}
 
 
 def marker(path: str) -> str:
-    """What stands in place of a file whose content is elsewhere."""
+    """The text in place of a file whose content is elsewhere."""
     return f"<Attached: {path}>"
 
 
@@ -35,12 +38,12 @@ def block(path: str, text: str, form: FileForm) -> str:
 
 
 def is_ambiguous(text: str, form: FileForm) -> bool:
-    """Whether the words could be taken for the end of the block that they stand in, or for the head of another."""
+    """Whether the words could be taken for the end of the block around them, or for the head of another."""
     return "</file>" in text if form == "xml" else any(line.startswith("=== ") for line in text.splitlines())
 
 
 def file_text(data: bytes, segment: FileSegment) -> str | None:
-    """The words of a file, with line ends as everybody writes them; None if it is no text."""
+    """The words of a file, with plain line ends; None if it is no text."""
     if not is_text(sniff(data, segment.path)):
         return None
     return data.decode(encoding_of(data)).replace("\r\n", "\n")
@@ -78,3 +81,52 @@ def picture(data: bytes, segment: ImageSegment) -> Image:
 def refusal(place: SuitePlace, message: str, hint: str) -> Fault:
     """The fault of a case that cannot be delivered, with the place in the suite."""
     return Fault(Code.USAGE, f"{place}: {message}" if place.file else message, hint=hint)
+
+
+HEADING = "[[ ## Guidelines ## ]]"
+
+
+class Guidelines:
+    """The guideline files of a case, each once, in the order in which messages name them.
+
+    A look-up is by the segment's own path; patterns are tried once for each path.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[CaseMessage | Message],
+        files: Mapping[str, bytes],
+        patterns: Iterable[str],
+        form: FileForm,
+    ) -> None:
+        expressions = [compile_glob(pattern) for pattern in patterns]
+        self._found: dict[str, FileSegment] = {}
+        self._texts: list[str] = []
+        for message in messages if expressions else ():
+            for segment in message.segments if isinstance(message, CaseMessage) else ():
+                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
+                    self._take(segment, files, expressions, form)
+
+    def _take(
+        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
+    ) -> None:
+        paths = (segment.path, segment.resolved)
+        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
+            return
+        text = file_text(files[segment.resolved], segment)
+        if text is not None:
+            self._found[segment.resolved] = segment
+            self._texts.append(block(segment.path, text, form))
+
+    def __contains__(self, segment: FileSegment) -> bool:
+        return segment.resolved in self._found
+
+    @property
+    def segments(self) -> tuple[FileSegment, ...]:
+        """The files, where they are named first."""
+        return tuple(self._found.values())
+
+    @property
+    def text(self) -> str:
+        """What the system message has of them; empty where there are none."""
+        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""

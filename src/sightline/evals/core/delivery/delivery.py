@@ -1,14 +1,14 @@
 """The messages of a case as they are sent: every role, call, picture and file, and notes of what became of them."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
 from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
 from sightline.evals.core.delivery.attachment import (
+    Guidelines,
     block,
     file_part,
     file_text,
@@ -18,16 +18,36 @@ from sightline.evals.core.delivery.attachment import (
     picture_link,
     refusal,
 )
-from sightline.evals.core.delivery.calls import UNNAMED, CallLedger
-from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.delivery.question import flat_question
-from sightline.evals.core.glob import compile_glob
-from sightline.evals.core.reading.paths import is_link
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.core.delivery.question import UNNAMED, CallLedger, flat_question
+from sightline.evals.core.reading.files import is_link
+from sightline.evals.core.suite import (
+    CallSegment,
+    Case,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    TextSegment,
+)
 from sightline.evals.core.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
+
+NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merged", "skipped", "added", "unclear"]
+"""`extracted`: a guideline went to the front. `inlined`: a file stands as text. `attached`: it stands as a part.
+`unclear`: a reader could take it for something else."""
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was done, of what, why, and where that is in the suite."""
+
+    kind: NoteKind
+    what: str
+    why: str
+    place: SuitePlace = SuitePlace()
+
 
 _APART = "\n\n"
 
@@ -82,53 +102,29 @@ def _all_joined(messages: tuple[Message, ...], policy: SystemPolicy, *, is_front
     return (Message(first.role, tuple(parts), first.name, bare=is_bare), *messages[1:])
 
 
-HEADING = "[[ ## Guidelines ## ]]"
+def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -> tuple[CaseMessage | Message, ...]:
+    """What is delivered for a turn, counted from 0: what stands before the turns, each turn that was held with what the
+    model really said to it, and what is said now. `replies` are those of the turns before, tool rounds included."""
+    said: list[CaseMessage | Message] = [*case.messages]
+    for index in range(turn):
+        said += case.turns[index].messages
+        said += replies[index]
+    return (*said, *case.turns[turn].messages)
 
 
-class Guidelines:
-    """The guideline files of a case, each once, in the order in which messages name them.
+def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
+    """All system messages, and of the others the last `size` exchanges: twice that many messages, and never one more.
 
-    A look-up is by the segment's own path; patterns are tried once for each path.
+    The last of them is what is said now, so that the window usually opens on an answer of the model, as in AgentV. A
+    result whose call is outside of it is left out. Where nothing but results is in it, it opens at their call.
     """
-
-    def __init__(
-        self,
-        messages: Iterable[CaseMessage | Message],
-        files: Mapping[str, bytes],
-        patterns: Iterable[str],
-        form: FileForm,
-    ) -> None:
-        expressions = [compile_glob(pattern) for pattern in patterns]
-        self._found: dict[str, FileSegment] = {}
-        self._texts: list[str] = []
-        for message in messages if expressions else ():
-            for segment in message.segments if isinstance(message, CaseMessage) else ():
-                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
-                    self._take(segment, files, expressions, form)
-
-    def _take(
-        self, segment: FileSegment, files: Mapping[str, bytes], expressions: list[re.Pattern[str]], form: FileForm
-    ) -> None:
-        paths = (segment.path, segment.resolved)
-        if segment.resolved not in files or not any(each.fullmatch(path) for each in expressions for path in paths):
-            return
-        text = file_text(files[segment.resolved], segment)
-        if text is not None:
-            self._found[segment.resolved] = segment
-            self._texts.append(block(segment.path, text, form))
-
-    def __contains__(self, segment: FileSegment) -> bool:
-        return segment.resolved in self._found
-
-    @property
-    def segments(self) -> tuple[FileSegment, ...]:
-        """The files, where they are named first."""
-        return tuple(self._found.values())
-
-    @property
-    def text(self) -> str:
-        """What the system message has of them; empty where there are none."""
-        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""
+    if size is None:
+        return tuple(messages)
+    spoken = [index for index, message in enumerate(messages) if message.role not in SYSTEM_ROLES]
+    opens = [index for index in spoken if messages[index].role != "tool"]
+    inside = spoken[-2 * size :]
+    first = next((index for index in opens if inside and index >= inside[0]), opens[-1] if opens else 0)
+    return tuple(message for index, message in enumerate(messages) if index >= first or message.role in SYSTEM_ROLES)
 
 
 class Delivery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -150,14 +146,14 @@ def deliver(
 ) -> Delivery:
     """The messages for a target. `files` are the contents by the place where each was found.
 
-    A message that is one already (what a model said in an earlier turn) goes along as it is. A file that is not among
+    A message that is one already (what a model said in an earlier turn) is sent as it is. A file that is not among
     `files`, or that no message can hold, is a fault.
     """
     guidelines = Guidelines(case_messages, files, guideline_patterns, file_form)
     writer = _Writer(case_messages, files, guidelines, file_form)
     for message in case_messages:
         writer.write(message)
-    messages, told = with_system(tuple(writer.messages), policy, system_prompt, guidelines.text)
+    messages, moved = with_system(tuple(writer.messages), policy, system_prompt, guidelines.text)
     extracted = [
         Note(
             "extracted",
@@ -170,7 +166,7 @@ def deliver(
     return Delivery(
         messages=messages,
         question=flat_question(case_messages, files, system_prompt=system_prompt, file_form=file_form),
-        notes=(*extracted, *writer.notes, *told),
+        notes=(*extracted, *writer.notes, *moved),
     )
 
 
@@ -217,7 +213,7 @@ class _Writer:
         self.messages.append(Message("tool", (result,)))
 
     def _insert_call(self, message: CaseMessage) -> tuple[str, str]:
-        """Id and name of a call that is put in front of a result that nobody asked for."""
+        """Id and name of a call that is put in front of a result without one."""
         if message.call_id:
             hint = "Write the call into tool_calls of the message before."
             raise refusal(message.place, f"no call before it has the id {message.call_id!r}", hint)
@@ -274,7 +270,7 @@ class _Writer:
                 Note("attached", segment.path, f"it is sent as a part: {part.__struct_config__.tag}", segment.place)
             )
             return part
-        self.notes.append(Note("inlined", segment.path, "its words stand in the message", segment.place))
+        self.notes.append(Note("inlined", segment.path, "its text is in the message", segment.place))
         if is_ambiguous(text, self._form):
             why = "there is a line in it that looks like the end of the file or the head of another"
             self.notes.append(Note("unclear", segment.path, why, segment.place))

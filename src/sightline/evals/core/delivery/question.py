@@ -1,20 +1,72 @@
-"""A conversation as one text with role markers, for logs and for agents that take a prompt.
-
-A message begins with a line such as `@[User]:`. A line of somebody's words that looks like such a marker gets a
-backslash in front, and one that has backslashes in front of it already gets one more: so no words can be taken for a
-marker, and taking one backslash away from such lines gives the words back as they were. System messages stay in place.
-"""
+"""A conversation as one text with role markers, for logs and for agents that take a prompt; ids of tool calls."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import assert_never
 
 from sightline.evals.core.delivery.attachment import block, file_text, marker
-from sightline.evals.core.delivery.calls import argument_text
+from sightline.evals.core.reading.messages import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.evals.core.target import FileForm
+from sightline.model.json import Json
 from sightline.model.message import Message, Role
 from sightline.model.parts import Refusal, Text, ToolCall, ToolResult
+from sightline.wire import jsontext
+
+UNNAMED = "tool"
+
+
+class CallLedger:
+    """The calls of one conversation. Ids that the suite gives are kept; those that are made differ from all of them."""
+
+    def __init__(self, messages: Iterable[CaseMessage | Message]) -> None:
+        self._taken: set[str] = set()
+        for message in messages:
+            if isinstance(message, CaseMessage):
+                calls = (segment for segment in message.segments if isinstance(segment, CallSegment))
+                self._taken.update(call.id for call in calls)
+                self._taken.add(message.call_id)
+            else:
+                self._taken.update(part.id for part in message.parts if isinstance(part, ToolCall | ToolResult))
+        self._numbers = count(1)
+        self._waiting: list[CallSegment] = []
+        self._ids: dict[int, str] = {}
+
+    def add_call(self, segment: CallSegment) -> ToolCall:
+        """The call as a part; it waits for its result from now on."""
+        call_id = segment.id or self.fresh()
+        self._waiting.append(segment)
+        self._ids[id(segment)] = call_id
+        return ToolCall(call_id, segment.name, argument_text(segment.arguments))
+
+    def add_reply(self, message: Message) -> None:
+        """A reply has been given: its calls wait as well."""
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                segment = CallSegment(part.name, part.arguments, part.id)
+                self._waiting.append(segment)
+                self._ids[id(segment)] = part.id
+
+    def take_answered(self, message: CaseMessage) -> tuple[str, str] | None:
+        """Id and name of the call that a tool message answers; None where there is none that waits."""
+        call = find_call(message, self._waiting)
+        if call is None:
+            return None
+        self._waiting = [each for each in self._waiting if each is not call]
+        return self._ids[id(call)], call.name
+
+    def fresh(self) -> str:
+        """An id that no call has."""
+        made = next(name for number in self._numbers if (name := f"call_{number}") not in self._taken)
+        self._taken.add(made)
+        return made
+
+
+def argument_text(arguments: Json) -> str:
+    """Arguments as a model writes them: text stays as it is, anything else is JSON."""
+    return arguments if isinstance(arguments, str) else jsontext.encode({} if arguments is None else arguments).decode()
+
 
 _LIKE_A_MARKER = re.compile(r"^([ \t]*)(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
 _ESCAPED = re.compile(r"^([ \t]*)\\(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
@@ -29,7 +81,7 @@ def flat_question(
 ) -> str:
     """The text. One user message alone stands without a marker, unless its words look like one.
 
-    Files that are text stand in it, under their names; others are named. Guidelines stand where the case has them.
+    Files that are text are in it, under their names; others are named. Guidelines are where the case has them.
     """
     said: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
     said += [
@@ -43,7 +95,7 @@ def flat_question(
 
 
 def escape_markers(text: str) -> str:
-    """The words with every line that looks like a marker told apart from one."""
+    """The text, with every line that looks like a marker escaped."""
     return _LIKE_A_MARKER.sub(r"\1\\\2", text)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from sightline.evals.core.graders.finding import is_missing
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore, Score, Verdict
+from sightline.evals.core.result import CaseResult, CaseScore, Score, Verdict
 from sightline.evals.core.tally import score_or_reason
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage

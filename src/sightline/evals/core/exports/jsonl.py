@@ -1,4 +1,4 @@
-"""Results as lines of JSON: a few stable fields for anybody, and the whole result, which is what is read back.
+"""Results as lines of JSON: a few stable fields for other programs, and the whole result, which is what is read back.
 
 The stable fields are always there and are null where they are not known: `v`, `suite`, `case`, `target`, `trial`,
 `group`, `tags`, `status`, `verdict`, `score`, `input_tokens`, `output_tokens`, `cost_usd`, `seconds`, `cached`,

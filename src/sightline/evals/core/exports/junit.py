@@ -1,6 +1,6 @@
 """Results as JUnit XML: a suite for each target, a test case for each try, valid for the schema of Ant's reports.
 
-That schema has properties of suites only, so what was spent stands there. An answer that could not be graded is an
+That schema has properties of suites only, so the costs are there. An answer that could not be graded is an
 error: a skipped test would leave the build green.
 """
 
@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from math import fsum
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import Score
+from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.summary import Amount, amount_of
 from sightline.evals.core.tally import score_or_reason, targets_of
 from sightline.model.usage import Usage

@@ -1,33 +1,181 @@
-"""The grader that lets a command or a Python function grade."""
+"""The grader that lets a command or a Python function grade, and what either may answer."""
 
-from collections.abc import Generator
+import math
 from dataclasses import dataclass, replace
+from typing import Annotated, TypeAlias
 
-from sightline.evals.core.graders.ask import ask
-from sightline.evals.core.graders.expectation import reference_text
-from sightline.evals.core.graders.fields import Fields, describe_value
-from sightline.evals.core.graders.finding import Asking, GraderFinding, GradingCost, Run, finding_without_score
-from sightline.evals.core.graders.judge_question import total_spent
+import msgspec
+from msgspec import Meta
+
+from sightline.catalog.reading import REST, key
+from sightline.errors import Fault
+from sightline.evals.core.graders.expectation import describe_json, reference_text
+from sightline.evals.core.graders.finding import (
+    UNSPENT,
+    Asking,
+    GraderFinding,
+    GradingCost,
+    GradingSubject,
+    Run,
+    finding_without_score,
+    share,
+    total_spent,
+)
+from sightline.evals.core.graders.grader import GraderReader, GraderType, GraderTypes, asking_type
 from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
-from sightline.evals.core.graders.protocol import from_command, from_value
 from sightline.evals.core.graders.steps import (
     COMMAND_SECONDS,
-    Answer,
     CallPython,
     Execute,
     Executed,
     Returned,
-    Step,
     StepFailed,
+    ask,
 )
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.score import Check
-from sightline.model.json import JsonObject
-from sightline.wire.jsontext import encode
+from sightline.evals.core.reading.document import Text
+from sightline.evals.core.result import Check
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import decode, encode
+
+LONGEST_WORDS = 2_000
+_NEARLY = 1e-9
+_SIGNALS = 128
+"""From here on, an exit code of a shell is the number of the signal that ended its command."""
+
+
+def from_command(ended: Executed) -> GraderFinding:
+    """The finding of a command: an object on its standard output, or plain words with the exit code for a verdict.
+
+    A command that fails with an object, or with words on standard error, has broken down, and so has one that a signal
+    ended. What looks like a verdict and is none, such as one with words before it, is never taken for plain words:
+    those would pass.
+    """
+    spent = GradingCost(seconds=ended.seconds)
+    words = ended.stdout.decode("utf-8", "replace").strip()
+    complaint = ended.stderr.decode("utf-8", "replace").strip()
+    if ended.code != 0 and (complaint or words[:1] in ("{", "[")):
+        said = complaint[-LONGEST_WORDS:] or words[:LONGEST_WORDS]
+        return finding_without_score(f"the command ended with {ended.code}: {said}", spent)
+    if ended.code < 0 or ended.code > _SIGNALS:
+        signal = -ended.code if ended.code < 0 else ended.code - _SIGNALS
+        return finding_without_score(f"the command was ended by signal {signal}", spent)
+    try:
+        value = decode(ended.stdout)
+    except Fault as fault:
+        if words[:1] in ("{", "[") or '"score"' in words:
+            return finding_without_score(
+                f"its output is no JSON alone ({fault.message}): {words[:LONGEST_WORDS]}", spent
+            )
+        value = None
+    if isinstance(value, dict):
+        return from_value(value, spent)
+    if value is not None and not isinstance(value, str):
+        return finding_without_score(f'an object is expected, not {describe_json(value)}: write {{"score": …}}', spent)
+    passed = ended.code == 0
+    text = words[:LONGEST_WORDS] or f"exit {ended.code}"
+    return GraderFinding(score=float(passed), checks=(Check(text, passed),), spent=spent)
+
+
+def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
+    """The finding that a value is: true or false, a score, or an object."""
+    if isinstance(value, bool):
+        return GraderFinding(score=float(value), checks=(Check("returns true", value),), spent=spent)
+    if isinstance(value, int | float):
+        value = {"score": value}
+    if not isinstance(value, dict):
+        return finding_without_score(f"a score is expected, not {describe_json(value)}", spent)
+    checks = _checks(value)
+    if checks is None:
+        return finding_without_score("its assertions are not a list of {text, passed}", spent)
+    given = value.get("score")
+    score = share(checks) if given is None and checks else score_of(given)
+    if score is None:
+        return finding_without_score(f"a score from 0 to 1 is expected, not {describe_json(given)}", spent)
+    details = value.get("details", value.get("metadata"))
+    verdict = value.get("verdict")
+    return GraderFinding(
+        score=score,
+        checks=checks,
+        reason=_words(value),
+        passed=verdict == "pass" if verdict in ("pass", "fail") else None,
+        details=details if isinstance(details, dict) else {},
+        spent=spent,
+    )
+
+
+def score_of(value: Json) -> float | None:
+    """A score, if this is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return min(max(float(value), 0.0), 1.0) if -_NEARLY <= value <= 1 + _NEARLY else None
+
+
+def checks_of(value: Json) -> tuple[Check, ...] | None:
+    """Assertions, if all of them are some."""
+    if not isinstance(value, list):
+        return None
+    checks = []
+    for each in value:
+        match each:
+            case {"text": str(text), "passed": bool(passed), "evidence": str(evidence)}:
+                checks.append(Check(text, passed, evidence))
+            case {"text": str(text), "passed": bool(passed)}:
+                checks.append(Check(text, passed))
+            case _:
+                return None
+    return tuple(checks)
+
+
+def _checks(value: JsonObject) -> tuple[Check, ...] | None:
+    return checks_of(found) if (found := value.get("assertions")) is not None else ()
+
+
+def _words(value: JsonObject) -> str:
+    return next((text for name in ("reasoning", "reason") if isinstance(text := value.get(name), str)), "")
+
 
 PROXY_CALLS = 50
 _FUNCTION = 'Give python: "grade.py:function".'
-_COMMAND = f"Give command: [python, grade.py]. {_FUNCTION}"
+
+Command: TypeAlias = Text | Annotated[tuple[Text, ...], Meta(min_length=1)]
+"""A line for the shell, or the words of a command that needs none."""
+
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+PythonFunction: TypeAlias = Annotated[
+    str, key(pattern=r"\A[^:]+:[^\W\d]\w*\Z", description="a file and a function", hint='Write "grade.py:function".')
+]
+
+
+class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a command may call a model through the proxy that it gets."""
+
+    max_calls: Annotated[int, Meta(ge=0)] = PROXY_CALLS
+
+
+class InlineConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of a file: `grade.py:function`."""
+
+    python: PythonFunction
+    cwd: Text = ""
+    timeout_seconds: Seconds = COMMAND_SECONDS
+
+
+class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of a file, or a command, which may call a model where `target` lets it."""
+
+    python: PythonFunction = ""
+    command: Annotated[Command | None, key(aliases=("script",))] = None
+    cwd: Text = ""
+    timeout_seconds: Seconds = COMMAND_SECONDS
+    target: bool | ProxyAccess = False
+
+
+class CodeConfig(CommandConfig, frozen=True, kw_only=True):
+    """Keys that are not known here are passed to the command as its configuration, below those of `config`."""
+
+    preprocessors: Json = None
+    config: dict[str, Json] = {}
+    others: Annotated[dict[str, Json], REST] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +183,19 @@ class GraderCode:
     """What is run: a command, or a function of a file."""
 
     argv: tuple[str, ...] = ()
-    path: str = ""
-    function: str = ""
+    python: str = ""
     cwd: str = ""
     timeout: float = COMMAND_SECONDS
     proxy_calls: int | None = None
 
-    def run(self, payload: JsonObject) -> Generator[Step, Answer, GraderFinding]:
-        """What it says of this."""
-        if self.path:
-            step = CallPython(path=self.path, function=self.function, payload=payload, timeout=self.timeout)
+    def run(self, payload: JsonObject) -> Asking:
+        """What it finds, given this payload."""
+        if self.python:
+            path, _, function = self.python.partition(":")
+            step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout)
             returned = yield from ask(step, Returned)
             if isinstance(returned, StepFailed):
-                return finding_without_score(f"{self.path}:{self.function} failed: {returned.fault.message}")
+                return finding_without_score(f"{self.python} failed: {returned.fault.message}")
             return from_value(returned.value, GradingCost(seconds=returned.seconds))
         ended = yield from ask(
             Execute(
@@ -67,77 +215,52 @@ class GraderCode:
         return replace(found, spent=replace(total_spent(*ended.judged), seconds=ended.seconds))
 
 
-def code_grader(fields: Fields) -> Run:
-    """A command with the case as JSON on standard input, or a function that is called with it.
-
-    Fields that nobody knows are handed to it as its configuration.
-    """
-    code = read_code(fields, "command", "script")
-    fields.raw("preprocessors")
-    if fields.has("preprocessors"):
-        fields.tell("preprocessors", "there are no preprocessors here", "Let the command read the files itself.")
-    config = fields.mapping("config")
-    config = {**fields.rest(), **config}
-
-    def run(subject: GradingSubject) -> Asking:
-        return (yield from code.run(payload_of(subject, config or None)))
-
-    return run
-
-
-def inline_assert(fields: Fields) -> Run:
-    """A function that is told the question and the answer, and returns a score."""
-    code = read_code(fields)
-    fields.close()
-
-    def run(subject: GradingSubject) -> Asking:
-        reference = yield from reference_text(subject.grading)
-        if isinstance(reference, StepFailed):
-            return finding_without_score(reference.fault.message)
-        found = yield from code.run(payload_for_assertion(subject, reference))
-        if found.score is None or found.checks:
-            return found
-        check = Check(f"{code.function} is content", found.score >= 0.5, found.reason)
-        return GraderFinding(score=found.score, checks=(check,), details=found.details, spent=found.spent)
-
-    return run
-
-
-def read_code(fields: Fields, *commands: str) -> GraderCode:
-    """What is to be run, by one of these names or `python`."""
-    path, colon, function = fields.text("python").partition(":")
-    if fields.has("python") and not (path and colon and function.isidentifier()):
-        fields.tell("python", "a file and a function are expected", 'Write "grade.py:function".')
-    argv = _argv(fields, commands) if commands else ()
-    given = [name for name in ("python", *commands) if fields.has(name)]
-    if len(given) != 1:
-        fields.tell(given[-1] if given else "", "one thing to run is expected", _COMMAND if commands else _FUNCTION)
+def code_of(config: CommandConfig, reader: GraderReader, above: str = "") -> GraderCode:
+    """What a configuration runs. `above` is the key of the grader that holds it, with a dot behind it."""
+    given = [name for name in ("python", "command") if getattr(config, name)]
+    if len(given) != 1 and reader.is_sound:
+        at = f"{above}{given[-1]}" if given else above.removesuffix(".")
+        reader.tell(at, "one thing to run is expected", f"Give command: [python, grade.py]. {_FUNCTION}")
+    argv = config.command or ()
+    target = config.target
     return GraderCode(
-        argv=argv,
-        path=path,
-        function=function,
-        cwd=fields.text("cwd"),
-        timeout=fields.number("timeout_seconds", above=True) or COMMAND_SECONDS,
-        proxy_calls=_proxy_calls(fields) if commands else None,
+        argv=("sh", "-lc", argv.strip()) if isinstance(argv, str) else argv,
+        python=config.python,
+        cwd=config.cwd,
+        timeout=config.timeout_seconds,
+        proxy_calls=target.max_calls if isinstance(target, ProxyAccess) else PROXY_CALLS if target else None,
     )
 
 
-def _argv(fields: Fields, names: tuple[str, ...]) -> tuple[str, ...]:
-    value = fields.raw(*names)
-    if isinstance(value, str) and value.strip():
-        return ("sh", "-lc", value.strip())
-    return fields.texts(*names)
+def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
+    """A command with the case as JSON on its standard input, or a function that is called with it."""
+    code = code_of(config, reader)
+    if config.preprocessors is not None:
+        reader.tell("preprocessors", "there are no preprocessors here", "Let the command read the files itself.")
+    reader.check_passed_on(config.others, CodeConfig)
+    settings = {**config.others, **config.config} or None
+
+    def run(subject: GradingSubject) -> Asking:
+        return (yield from code.run(payload_of(subject, settings)))
+
+    return run
 
 
-def _proxy_calls(fields: Fields) -> int | None:
-    value = fields.raw("target")
-    if isinstance(value, dict):
-        inner = fields.inner(value, "target")
-        calls = inner.count("max_calls")
-        inner.close()
-        return PROXY_CALLS if calls is None else calls
-    if value is not None and not isinstance(value, bool):
-        fields.tell(
-            "target", f"true or an object is expected, not {describe_value(value)}", "Write target: {max_calls: 10}."
-        )
-    return PROXY_CALLS if value is True else None
+def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
+    """A function that gets the question and the answer, and returns a score."""
+    reference = yield from reference_text(subject.grading)
+    if isinstance(reference, StepFailed):
+        return finding_without_score(reference.fault.message)
+    code = GraderCode(python=config.python, cwd=config.cwd, timeout=config.timeout_seconds)
+    found = yield from code.run(payload_for_assertion(subject, reference))
+    if found.score is None or found.checks:
+        return found
+    function = config.python.partition(":")[2]
+    check = Check(f"{function} is content", found.score >= 0.5, found.reason)
+    return GraderFinding(score=found.score, checks=(check,), details=found.details, spent=found.spent)
+
+
+COMMAND_TYPES: GraderTypes = {
+    "code-grader": GraderType(CodeConfig, _build_code_grader),
+    "inline-assert": asking_type(InlineConfig, _assert_inline),
+}

@@ -1,19 +1,21 @@
-"""The grader of graders: their scores together, by weight, by count, or by whoever is asked about them."""
+"""The grader of graders: their scores together, by weight, by count, or by a command or a judge that gets them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Annotated, TypeAlias, assert_never, cast
 
 import msgspec
 
-from sightline.evals.core.graders.command import GraderCode, read_code
-from sightline.evals.core.graders.fence import Fence
-from sightline.evals.core.graders.fields import Fields
+from sightline.catalog.problem import nearest
+from sightline.catalog.reading import key
+from sightline.evals.core.graders.command import Command, CommandConfig, GraderCode, code_of
+from sightline.evals.core.graders.expectation import pretty
 from sightline.evals.core.graders.finding import (
     Asking,
     GraderFinding,
+    GradingSubject,
     Run,
     finding_without_score,
     is_missing,
@@ -21,25 +23,25 @@ from sightline.evals.core.graders.finding import (
     reaches,
     reasons,
 )
-from sightline.evals.core.graders.grader import Grader, prepare_grader, run_grader
-from sightline.evals.core.graders.judge_question import Question, ask_judge
-from sightline.evals.core.graders.judge_text import pretty
-from sightline.evals.core.graders.prompt import PromptSource, read_words
+from sightline.evals.core.graders.grader import (
+    Grader,
+    GraderReader,
+    GraderType,
+    GraderTypes,
+    prepare_grader,
+    run_grader,
+)
+from sightline.evals.core.graders.judge import Question, ask_judge
+from sightline.evals.core.graders.prompt import Fence, PromptSource, read_words
+from sightline.evals.core.graders.rubric import FREE, read_free
 from sightline.evals.core.graders.steps import StepFailed
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.graders.verdict import read_free
-from sightline.evals.core.graders.verdict_schema import FREE
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
+from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, Text, node_of
 from sightline.evals.core.reading.grader_specs import read_list
-from sightline.evals.core.reading.node import node_of
-from sightline.evals.core.score import Check, Score
-from sightline.evals.core.suite import GraderSpec
-from sightline.model.json import JsonObject
+from sightline.evals.core.result import Check, Score
+from sightline.model.json import Json, JsonObject
 
 RESULTS = "EVALUATOR_RESULTS_JSON"
 _PLACE = re.compile(r"\{\{\s*" + RESULTS + r"\s*\}\}")
-_KINDS = ("weighted_average", "threshold", "code-grader", "llm-grader")
 _MEMBERS = ("assertions", "assert", "evaluators")
 _PROMPT = (
     "Several graders have looked at one answer; what they say stands below. What is the answer worth, all in all? "
@@ -48,41 +50,94 @@ _PROMPT = (
 _ROLE = "You weigh what graders say of an answer."
 _NO_WEIGHT = "none of the graders within has any weight"
 
-Verdict: TypeAlias = Callable[[tuple[Score, ...], GradingSubject], Asking]
+Aggregate: TypeAlias = Callable[[tuple[Score, ...], GradingSubject], Asking]
 
 
-def composite(fields: Fields) -> Run:
-    """Graders within, and how they become one."""
-    name = next((each for each in _MEMBERS if fields.has(each)), _MEMBERS[0])
-    specs = _specs(fields, name)
-    members = [
-        prepare_grader(spec, f"{fields.path}.{name}[{index}]", fields.readers) for index, spec in enumerate(specs)
-    ]
-    for member in members:
-        fields.problems += member.problems
-    if fields.raw(name) == []:
-        fields.tell(name, "no grader is given")
+class WeightedAverage(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="weighted_average"):
+    """The mean score by weight; `weights` are by the names of the graders."""
+
+    weights: dict[str, Amount] = {}
+
+
+class PassShare(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="threshold"):
+    """The share of the graders that pass, and how large it has to be."""
+
+    threshold: Share
+
+
+class CodeAggregator(CommandConfig, frozen=True, kw_only=True, tag_field="type", tag="code-grader"):
+    """A command or a function gets the scores."""
+
+    command: Annotated[Command | None, key(aliases=("path",))] = None
+
+
+class JudgeAggregator(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="llm-grader"):
+    """A model gets the scores."""
+
+    prompt: str = ""
+    target: Text = ""
+    model: Text = ""
+
+
+Aggregator: TypeAlias = WeightedAverage | PassShare | CodeAggregator | JudgeAggregator
+
+
+class CompositeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Graders as in a case, and how their scores become one."""
+
+    assertions: Annotated[tuple[Json, ...], key(aliases=("assert", "evaluators"), hint="Give a list.", min_length=1)]
+    aggregator: dict[str, Json] = {}
+
+
+def _build(config: CompositeConfig, reader: GraderReader) -> Run:
+    name = next(each for each in _MEMBERS if each in reader.spec.config)
+    members = _prepare_members(config, name, reader)
+    value = {"type": "weighted_average", **config.aggregator}
+    if isinstance(value["type"], str):
+        value["type"] = value["type"].replace("_grader", "-grader")  # as older suites write it
+    # The reader takes a union of structs, which is no `type` to mypy.
+    aggregator: Aggregator | None = reader.read(value, cast(type[Aggregator], Aggregator), ("aggregator",))
     names = [member.spec.name for member in members]
-    weights, together = _aggregator(fields, names)
-    fields.close()
-    return partial(_run, members, weights, together)
+    is_by_name = not isinstance(aggregator, WeightedAverage | PassShare) or "weights" in value
+    if is_by_name and len(set(names)) != len(names):
+        reader.tell("", "two graders within have the same name", "Give each a name of its own.")
+    weights = aggregator.weights if isinstance(aggregator, WeightedAverage) else {}
+    for each in weights:
+        if each not in names:
+            reader.tell(f"aggregator.weights.{each}", f"there is no grader {each!r} within", nearest(each, names))
+    return partial(_run, members, weights, _aggregate_of(aggregator or PassShare(threshold=1.0), reader))
 
 
-def _specs(fields: Fields, name: str) -> list[GraderSpec]:
-    """The graders within, by the same reader as those of a case. They are where the composite is."""
+def _prepare_members(config: CompositeConfig, name: str, reader: GraderReader) -> list[Grader]:
+    """The graders within, by the same reader as those of a case. Their place is that of the composite."""
     findings = SuiteFindings()
-    written = node_of(fields.items(name, needed=True), fields.place, (name,))
-    specs = read_list(written, name, findings)
-    fields.problems += [_problem_under(problem, fields.path) for problem in findings.problems]
-    return specs
+    specs = read_list(node_of(list(config.assertions), reader.spec.place, (name,)), name, findings)
+    for problem in findings.problems:
+        reader.problems.append(msgspec.structs.replace(problem, path=f"{reader.path}.{problem.path}"))
+    members = [prepare_grader(spec, f"{reader.path}.{name}[{index}]", reader.types) for index, spec in enumerate(specs)]
+    reader.problems += [problem for member in members for problem in member.problems]
+    return members
 
 
-def _problem_under(problem: SuiteProblem, path: str) -> SuiteProblem:
-    return msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
+def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
+    match aggregator:
+        case WeightedAverage(weights=weights):
+            return partial(_average, weights)
+        case PassShare(threshold=threshold):
+            return partial(_share_of_passes, threshold)
+        case CodeAggregator():
+            return partial(_by_code, code_of(aggregator, reader, "aggregator."))
+        case JudgeAggregator():
+            prompt = read_words(aggregator.prompt, (RESULTS,), reader, "aggregator.")
+            return partial(_by_judge, prompt, aggregator.target, aggregator.model)
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _run(members: Sequence[Grader], weights: JsonObject, together: Verdict, subject: GradingSubject) -> Asking:
-    """A member that could not run leaves the composite not graded, however it is aggregated; nobody is asked then."""
+def _run(
+    members: Sequence[Grader], weights: Mapping[str, float], together: Aggregate, subject: GradingSubject
+) -> Asking:
+    """A member that could not run leaves the composite not graded, however it is aggregated; no judge is asked then."""
     scores: list[Score] = []
     for member in members:
         scores += [(yield from run_grader(member, subject))]
@@ -97,9 +152,9 @@ def _run(members: Sequence[Grader], weights: JsonObject, together: Verdict, subj
 # --- together -------------------------------------------------------------------------------------
 
 
-def _average(weights: JsonObject, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _graded_only(scores)
+    heard = _scores_given(scores)
     weighed = [(score.score or 0.0, _weight(weights, score)) for score in heard]
     total = sum(weight for _, weight in weighed)
     if not total:
@@ -113,7 +168,7 @@ def _average(weights: JsonObject, scores: tuple[Score, ...], _subject: GradingSu
 
 def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _graded_only(scores)
+    heard = _scores_given(scores)
     counting = [score for score in heard if score.weight]
     if not counting:
         return finding_without_score(_NO_WEIGHT)
@@ -151,7 +206,7 @@ def _by_judge(
     return (yield from ask_judge(question, read_free))
 
 
-def _graded_only(scores: Sequence[Score]) -> list[Score]:
+def _scores_given(scores: Sequence[Score]) -> list[Score]:
     """The graders that gave a score."""
     return [score for score in scores if score.verdict != "not_graded"]
 
@@ -164,9 +219,8 @@ def _apply_required(finding: GraderFinding, heard: Sequence[Score]) -> GraderFin
     return replace(finding, score=0.0, passed=False, reason=f"required and not reached: {', '.join(sunk)}")
 
 
-def _weight(weights: JsonObject, score: Score) -> float:
-    weight = weights.get(score.name)
-    return float(weight) if isinstance(weight, int | float) else score.weight
+def _weight(weights: Mapping[str, float], score: Score) -> float:
+    return weights.get(score.name, score.weight)
 
 
 def _all_checks(scores: Sequence[Score]) -> tuple[Check, ...]:
@@ -197,52 +251,4 @@ def _results(scores: Sequence[Score]) -> JsonObject:
     }
 
 
-# --- configuration --------------------------------------------------------------------------------
-
-
-def _aggregator(fields: Fields, names: list[str]) -> tuple[JsonObject, Verdict]:
-    """How much each grader within weighs, where that is said here, and how all of them become one."""
-    value = fields.mapping("aggregator")
-    inner = fields.inner(_old_names(value), "aggregator")
-    kind = inner.word("type", words=_KINDS, otherwise="weighted_average")
-    told = kind not in ("weighted_average", "threshold") or inner.has("weights")
-    if told and len(set(names)) != len(names):
-        fields.tell("", "two graders within have the same name", "Give each a name of its own.")
-    together = _KIND[kind](inner, names)
-    inner.close()
-    weights = value.get("weights") if kind == "weighted_average" else None
-    return weights if isinstance(weights, dict) else {}, together
-
-
-def _old_names(value: JsonObject) -> JsonObject:
-    kind = value.get("type")
-    return {**value, "type": kind.replace("_grader", "-grader")} if isinstance(kind, str) else value
-
-
-def _read_average(fields: Fields, names: list[str]) -> Verdict:
-    weights = fields.mapping("weights")
-    inner = fields.inner(weights, "weights")
-    for name in names:
-        inner.number(name)
-    inner.close()
-    return partial(_average, weights)
-
-
-def _read_counted(fields: Fields, _names: list[str]) -> Verdict:
-    return partial(_share_of_passes, fields.number("threshold", most=1.0, needed=True) or 0.0)
-
-
-def _read_code(fields: Fields, _names: list[str]) -> Verdict:
-    return partial(_by_code, read_code(fields, "path", "command"))
-
-
-def _read_judge(fields: Fields, _names: list[str]) -> Verdict:
-    return partial(_by_judge, read_words(fields, (RESULTS,)), fields.text("target"), fields.text("model"))
-
-
-_KIND: dict[str, Callable[[Fields, list[str]], Verdict]] = {
-    "weighted_average": _read_average,
-    "threshold": _read_counted,
-    "code-grader": _read_code,
-    "llm-grader": _read_judge,
-}
+COMPOSITE_TYPES: GraderTypes = {"composite": GraderType(CompositeConfig, _build)}

@@ -3,17 +3,28 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from typing import Annotated, Literal
 
+import msgspec
+from msgspec import Meta
+
+from sightline.catalog.reading import key
 from sightline.errors import Fault
-from sightline.evals.core.graders.expectation import reference_data
-from sightline.evals.core.graders.fields import Fields, describe_value
-from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score
-from sightline.evals.core.graders.json_equality import ABSENT, Absent, alike, steps_of, value_at
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.score import Check
+from sightline.evals.core.graders.expectation import (
+    ABSENT,
+    Absent,
+    alike,
+    describe_json,
+    reference_data,
+    steps_of,
+    value_at,
+)
+from sightline.evals.core.graders.finding import GraderFinding, GradingSubject, finding_without_score
+from sightline.evals.core.graders.grader import GraderReader, GraderTypes, plain_type
+from sightline.evals.core.reading.document import Amount, Text
+from sightline.evals.core.result import Check
 from sightline.model.json import Json
 from sightline.wire.jsontext import decode
 
@@ -84,50 +95,56 @@ def _day(found: dict[str, str]) -> date | None:
         return None
 
 
-_MATCHES = ("exact", "numeric_tolerance", "date")
-_AGGREGATIONS = ("weighted_average", "all_or_nothing")
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!,?\d)")
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRule:
-    """One field: where it stands, and when it is right."""
+class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One field: its path, and when it is right."""
 
-    path: str
-    match: str = "exact"
+    path: Text
+    match: Literal["exact", "numeric_tolerance", "date"] = "exact"
     required: bool = True
-    weight: float = 1.0
-    tolerance: float = 0.0
+    weight: Amount = 1.0
+    tolerance: Amount = 0.0
     relative: bool = False
-    formats: tuple[str, ...] = DEFAULT_FORMATS
+    formats: Annotated[tuple[Text, ...], Meta(min_length=1)] = DEFAULT_FORMATS
 
 
-def field_accuracy(fields: Fields) -> Run:
-    """Each field as expected; a field of which nothing is expected is not counted."""
-    wanted = [_field(fields, value, index) for index, value in enumerate(fields.items("fields", needed=True))]
-    aggregation = fields.word("aggregation", words=_AGGREGATIONS, otherwise=_AGGREGATIONS[0])
-    fields.close()
-    if fields.has("fields") and not wanted:
-        fields.tell("fields", "no field is given")
+class FieldsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields that are compared, and how their results become one score."""
 
-    def look(subject: GradingSubject) -> GraderFinding:
-        expected = reference_data(subject.grading)
-        if isinstance(expected, Absent):
-            return finding_without_score("the case expects no structured value to compare with")
-        found = _data(subject.text)
-        if isinstance(found, Absent):
-            checks = tuple(Check(each.path, False, "the answer is no JSON") for each in wanted)
-            return GraderFinding(score=0.0, checks=checks)
-        return _weigh_fields(wanted, found, expected, aggregation)
-
-    return at_once(look)
+    fields: Annotated[
+        tuple[FieldRule, ...], key(hint="Give a list of fields, each with a path and a match.", min_length=1)
+    ]
+    aggregation: Literal["weighted_average", "all_or_nothing"] = "weighted_average"
 
 
-def _weigh_fields(wanted: list[FieldRule], found: Json, expected: Json, aggregation: str) -> GraderFinding:
+def _check_fields(config: FieldsConfig, reader: GraderReader) -> None:
+    for index, field in enumerate(config.fields):
+        if not steps_of(field.path):
+            reader.tell(f"fields[{index}].path", f"{field.path!r} names no field", 'Write it as "lines[0].amount".')
+        for each in field.formats:
+            if not is_format(each):
+                reader.tell(f"fields[{index}].formats", f"{each!r} is no format", "It needs YYYY, MM (or MMM) and DD.")
+
+
+def _look(config: FieldsConfig, subject: GradingSubject) -> GraderFinding:
+    """Compares each field; a field of which nothing is expected does not count."""
+    expected = reference_data(subject.grading)
+    if isinstance(expected, Absent):
+        return finding_without_score("the case expects no structured value to compare with")
+    found = _data(subject.text)
+    if isinstance(found, Absent):
+        checks = tuple(Check(each.path, False, "the answer is no JSON") for each in config.fields)
+        return GraderFinding(score=0.0, checks=checks)
+    return _weigh_fields(config, found, expected)
+
+
+def _weigh_fields(config: FieldsConfig, found: Json, expected: Json) -> GraderFinding:
     checks, right, total = [], 0.0, 0.0
     left_out: list[Json] = []
-    for each in wanted:
+    for each in config.fields:
         check = _check(each, value_at(found, each.path), value_at(expected, each.path))
         if check is None:
             left_out.append(each.path)
@@ -137,7 +154,7 @@ def _weigh_fields(wanted: list[FieldRule], found: Json, expected: Json, aggregat
         right += each.weight * check.passed
     if not checks:
         return finding_without_score("the case expects none of these fields")
-    if aggregation == "all_or_nothing":
+    if config.aggregation == "all_or_nothing":
         score = float(all(check.passed for check in checks))
     elif total:
         score = right / total
@@ -157,13 +174,13 @@ def _check(field: FieldRule, found: Json | Absent, expected: Json | Absent) -> C
     if field.match == "date":
         return _date(field, found, expected)
     held = alike(found, expected)
-    return Check(field.path, held, "" if held else f"{describe_value(found)} instead of {describe_value(expected)}")
+    return Check(field.path, held, "" if held else f"{describe_json(found)} instead of {describe_json(expected)}")
 
 
 def _numeric(field: FieldRule, found: Json, expected: Json) -> Check:
     got, wanted = number_of(found), number_of(expected)
     if got is None or wanted is None:
-        return Check(field.path, False, f"no number: {describe_value(found if got is None else expected)}")
+        return Check(field.path, False, f"no number: {describe_json(found if got is None else expected)}")
     apart = abs(got - wanted)
     if field.relative and wanted:
         apart /= abs(wanted)
@@ -173,7 +190,7 @@ def _numeric(field: FieldRule, found: Json, expected: Json) -> Check:
 def _date(field: FieldRule, found: Json, expected: Json) -> Check:
     got, wanted = day_of(str(found), field.formats), day_of(str(expected), field.formats)
     if got is None or wanted is None:
-        return Check(field.path, False, f"no date: {describe_value(found if got is None else expected)}")
+        return Check(field.path, False, f"no date: {describe_json(found if got is None else expected)}")
     return Check(field.path, got == wanted, "" if got == wanted else f"{got} instead of {wanted}")
 
 
@@ -190,7 +207,7 @@ def number_of(value: Json) -> float | None:
 
 
 def _data(text: str) -> Json | Absent:
-    """The JSON of an answer: all of it, or the object that stands in it."""
+    """The JSON of an answer: all of it, or the object in it."""
     bare = _FENCE.sub("", text).strip()
     for each in (bare, bare[max(bare.find("{"), 0) : bare.rfind("}") + 1]):
         try:
@@ -200,29 +217,4 @@ def _data(text: str) -> Json | Absent:
     return ABSENT
 
 
-def _field(fields: Fields, value: Json, index: int) -> FieldRule:
-    if not isinstance(value, dict):
-        fields.tell(
-            f"fields[{index}]", f"an object is expected, not {describe_value(value)}", "Give a path and a match."
-        )
-        return FieldRule("")
-    inner = fields.inner(value, f"fields[{index}]")
-    path = inner.text("path", needed=True)
-    if path and not steps_of(path):
-        inner.tell("path", f"{path!r} names no field", 'Write it as "lines[0].amount".')
-    formats = inner.texts("formats")
-    for each in formats:
-        if not is_format(each):
-            inner.tell("formats", f"{each!r} is no format", "It needs YYYY, MM (or MMM) and DD.")
-    weight = inner.number("weight")
-    field = FieldRule(
-        path=path,
-        match=inner.word("match", words=_MATCHES, otherwise="exact"),
-        required=inner.flag("required", otherwise=True),
-        weight=1.0 if weight is None else weight,
-        tolerance=inner.number("tolerance") or 0.0,
-        relative=inner.flag("relative"),
-        formats=formats or DEFAULT_FORMATS,
-    )
-    inner.close()
-    return field
+FIELD_TYPES: GraderTypes = {"field-accuracy": plain_type(FieldsConfig, _look, _check_fields)}

@@ -1,4 +1,4 @@
-"""What a grader found, and the score that it becomes by the common settings: negation, floors, weight."""
+"""What a grader gets and finds, and the score that a finding becomes by negation, floors and weight."""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,47 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.evals.core.graders.steps import Answer, Step
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.score import Check, Score, Verdict
-from sightline.evals.core.suite import GraderSpec
-from sightline.model.json import JsonObject
+from sightline.evals.core.graders.steps import Answer, Judged, Step
+from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, Verdict
+from sightline.evals.core.suite import CaseMessage, GraderSpec
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
 from sightline.model.usage import Usage
+
+DEFAULT_THRESHOLD = 0.8
+
+
+class Grading(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What is known of a case beside the answer: what is wanted of it, and what was asked.
+
+    `messages` is the input as it was delivered and `question` its flat form. `is_turn`: it is one turn of a
+    conversation, whose criteria are those of the whole.
+    """
+
+    criteria: str = ""
+    expected: tuple[CaseMessage, ...] = ()
+    expected_value: Json = None
+    messages: tuple[Message, ...] = ()
+    metadata: JsonObject = {}
+    question: str = ""
+    threshold: float = DEFAULT_THRESHOLD
+    input_files: tuple[str, ...] = ()
+    file_changes: str = ""
+    is_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradingSubject:
+    """One observation and its case."""
+
+    observation: CaseObservation
+    grading: Grading
+
+    @property
+    def text(self) -> str:
+        """The words that are graded."""
+        return self.observation.text
+
 
 _NOT = "not: "
 _ROUNDING = 1e-9
@@ -52,6 +87,33 @@ Run: TypeAlias = Callable[[GradingSubject], Asking]
 """A grader whose configuration has been read."""
 
 
+def total_spent(*answers: Judged) -> GradingCost:
+    """What answers of judges took together; what is not known of one is not known of all."""
+    return GradingCost(
+        usage=_sum_usage([answer.usage for answer in answers]),
+        cost=sum_if_known([answer.cost for answer in answers]),
+        seconds=sum_if_known([answer.seconds for answer in answers]),
+        exchanges=tuple(answer.exchange for answer in answers if answer.exchange),
+    )
+
+
+def sum_if_known(numbers: list[float | None]) -> float | None:
+    """The sum, None where one is not known."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known and len(known) == len(numbers) else None
+
+
+def _sum_usage(usages: list[Usage | None]) -> Usage | None:
+    known = [usage for usage in usages if usage is not None]
+    if not known or len(known) != len(usages):
+        return None
+    given, got = (
+        sum_if_known([usage.input_tokens for usage in known]),
+        sum_if_known([usage.output_tokens for usage in known]),
+    )
+    return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))
+
+
 def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
     """A grader that asks for nothing."""
 
@@ -63,7 +125,7 @@ def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
 
 
 def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFinding:
-    """That it could not be told, and why."""
+    """A finding without a score, and why there is none."""
     return GraderFinding(reason=reason, spent=spent)
 
 
@@ -135,7 +197,7 @@ def reasons(scores: Sequence[Score]) -> str:
 
 
 def negate(score: Score) -> Score:
-    """The opposite: what passed fails, and what could not be told still cannot. Twice is as it was."""
+    """The opposite: what passed fails, and what was not graded still is not. Twice is as it was."""
     return msgspec.structs.replace(
         score,
         verdict=_OPPOSITE[score.verdict],
@@ -153,3 +215,30 @@ def _verdict(finding: GraderFinding, floor: float) -> Verdict:
         return "not_graded"
     passed = reaches(finding.score, floor) if finding.passed is None else finding.passed
     return "pass" if passed else "fail"
+
+
+def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
+    """The weighted mean of the scores, held to the threshold.
+
+    A grader that could not run leaves the case not graded, whatever the others found, unless it has no weight and is
+    not required: then it is left out, and the reason says so. One that is required and not reached fails it with 0.
+    """
+    said = tuple(scores)
+    graded = [score for score in scores if score.verdict in ("pass", "fail")]
+    sunk = [score.name for score in graded if is_sunk(score)]
+    unreached = f"required and not reached: {', '.join(sunk)}" if sunk else ""
+    missing = [score for score in scores if is_missing(score, score.weight)]
+    if missing:
+        why = "; ".join(filter(None, (reasons(missing), unreached)))
+        return CaseScore(verdict="not_graded", scores=said, reason=why)
+    if sunk:
+        return CaseScore(verdict="fail", score=0.0, scores=said, reason=unreached)
+    silent = [score for score in scores if score.verdict == "not_graded"]
+    left_out = f"left out: {reasons(silent)}" if silent else ""
+    total = sum(score.weight for score in graded)
+    if not total:
+        why = "no grader has any weight" if said else "there is nothing to grade it by"
+        return CaseScore(verdict="skip", scores=said, reason="; ".join(filter(None, (why, left_out))))
+    mean = sum((score.score or 0.0) * score.weight for score in graded) / total
+    mean = min(max(mean, 0.0), 1.0)
+    return CaseScore(verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=said, reason=left_out)

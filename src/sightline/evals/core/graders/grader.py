@@ -1,52 +1,168 @@
-"""From a specification to a grader that can be run, and from that to a score."""
+"""Types of graders, and one grader with its configuration read.
 
-from collections.abc import Generator, Sequence
+A grader type is a struct that says what its configuration looks like, and a function that makes a grader of one. The
+configuration is read once, by the reader that all files from outside have; the grader is then run for every trial.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 
-from sightline.catalog.problem import nearest
-from sightline.evals.core.graders.fields import Fields, Readers
-from sightline.evals.core.graders.finding import Run, at_once, finding_without_score, score_of
-from sightline.evals.core.graders.specs import RENAMED, kind_of, name_of
+from sightline.catalog.problem import Path, format_path, likely, nearest
+from sightline.catalog.reading import TypedReader, names_of, type_of
+from sightline.evals.core.graders.finding import (
+    Asking,
+    GraderFinding,
+    GradingSubject,
+    Run,
+    at_once,
+    finding_without_score,
+    score_of,
+)
 from sightline.evals.core.graders.steps import Answer, Step
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.score import Score
-from sightline.evals.core.suite import GraderSpec
+from sightline.evals.core.reading.document import last_key
+from sightline.evals.core.result import Score
+from sightline.evals.core.suite import GraderSpec, Severity, SuiteProblem
+from sightline.model.json import JsonObject
+
+C = TypeVar("C", bound=msgspec.Struct)
+
+RENAMED = {"rubric": "rubrics", "llm-judge": "llm-grader", "code-judge": "code-grader"}
+_IN_NAMES = ("value", "skill")
+_LONGEST_PATTERN = 30
+
+
+class GraderReader(TypedReader):
+    """Reads the configuration of one grader. Its problems are at the grader's place, with the path of the key."""
+
+    mapping = "a mapping"
+    own_prefix = "x-"
+
+    def __init__(self, spec: GraderSpec, path: str, types: "GraderTypes") -> None:
+        self.spec = spec
+        self.path = path
+        self.types = types
+        self.problems: list[SuiteProblem] = []
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing keeps the grader from running."""
+        return all(problem.severity != "error" for problem in self.problems)
+
+    def tell(self, key: str, message: str, suggestion: str = "", severity: Severity = "error") -> None:
+        """Report a problem of a key; an empty one is the whole grader."""
+        path = ".".join(filter(None, (self.path, key)))
+        self.problems.append(
+            SuiteProblem(place=self.spec.place, path=path, message=message, suggestion=suggestion, severity=severity)
+        )
+
+    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
+        """Report a problem that the types show."""
+        self.tell(format_path(path), message, hint)
+
+    def subject(self, path: Path, kind: inspect.Type) -> str:
+        """The grader itself, or the last key of the path."""
+        return last_key(path) or f"the grader {self.spec.type}"
+
+    def check_passed_on(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
+        """Warn of unknown keys that are passed on to a command and look like a slip."""
+        known = names_of(cast(inspect.StructType, type_of(config)))
+        for name in others:
+            if hint := likely(name, known, 0.8):
+                self.tell(name, f"{name!r} is passed on as it is", hint, "warning")
+
+    def refuse_keys(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
+        """Report unknown keys that nothing takes."""
+        kind = cast(inspect.StructType, type_of(config))
+        for name in others:
+            self.unknown_key(name, names_of(kind), (), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class GraderType(Generic[C]):
+    """`config` is what is written beside `type`; `build` makes the grader, and reports what the types do not show."""
+
+    config: type[C]
+    build: Callable[[C, GraderReader], Run]
+
+
+GraderTypes: TypeAlias = Mapping[str, GraderType[Any]]
+Checks: TypeAlias = Callable[[C, GraderReader], None]
+
+
+def asking_type(
+    config: type[C], run: Callable[[C, GradingSubject], Asking], check: Checks[C] | None = None
+) -> GraderType[C]:
+    """A type whose graders ask for steps. `check` looks at what several keys say together; they are all valid then."""
+
+    def build(given: C, reader: GraderReader) -> Run:
+        if check is not None and reader.is_sound:
+            check(given, reader)
+        return partial(run, given)
+
+    return GraderType(config, build)
+
+
+def plain_type(
+    config: type[C], look: Callable[[C, GradingSubject], GraderFinding], check: Checks[C] | None = None
+) -> GraderType[C]:
+    """A type whose graders need nothing but the answer."""
+    return asking_type(config, lambda given, subject: at_once(partial(look, given))(subject), check)
 
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """A grader with its configuration read, and what is wrong with that. With an error it grades nothing."""
+    """A grader with its configuration read, and the problems of that. With an error it grades nothing."""
 
     spec: GraderSpec
     run: Run
     problems: tuple[SuiteProblem, ...] = ()
 
 
-def prepare_grader(spec: GraderSpec, path: str, readers: Readers) -> Grader:
-    """The grader of a specification that stands at a path."""
+def prepare_grader(spec: GraderSpec, path: str, types: GraderTypes) -> Grader:
+    """The grader of a specification that is at this path of its file."""
     kind = kind_of(spec.type)
     name = name_of(kind, spec.config) if spec.name in ("", spec.type) else spec.name
     spec = msgspec.structs.replace(spec, type=kind, name=name)
-    fields = Fields(spec.config, spec.place, path, readers)
-    if kind not in readers:
-        hint = f'Did you mean "{RENAMED[kind]}"?' if kind in RENAMED else nearest(kind, readers)
-        fields.tell("type", f"there is no grader {spec.type!r}", hint)
-        return Grader(spec, _refusing(fields.problems), tuple(fields.problems))
-    run = readers[kind](fields)
-    return Grader(spec, run if fields.is_sound else _refusing(fields.problems), tuple(fields.problems))
+    reader = GraderReader(spec, path, types)
+    if kind not in types:
+        hint = f'Did you mean "{RENAMED[kind]}"?' if kind in RENAMED else nearest(kind, types)
+        reader.tell("type", f"there is no grader {spec.type!r}", hint)
+        return Grader(spec, _refuse(reader.problems), tuple(reader.problems))
+    config = reader.read(spec.config, types[kind].config)
+    run = None if config is None else types[kind].build(config, reader)
+    if run is None or not reader.is_sound:
+        run = _refuse(reader.problems)
+    return Grader(spec, run, tuple(reader.problems))
 
 
 def run_grader(grader: Grader, subject: GradingSubject) -> Generator[Step, Answer, Score]:
-    """The score that a grader gives."""
+    """The score of one answer."""
     finding = yield from grader.run(subject)
     return score_of(grader.spec, finding, subject.grading.threshold)
 
 
-def _refusing(problems: Sequence[SuiteProblem]) -> Run:
-    """A grader that cannot be run says so."""
+def kind_of(word: str) -> str:
+    """The type that a word names: older suites write underscores."""
+    return word.replace("_", "-")
+
+
+def name_of(kind: str, config: JsonObject) -> str:
+    """The name of a grader to which the suite gives none: its type, and what it looks for."""
+    value = next((config[name] for name in _IN_NAMES if name in config), None)
+    if isinstance(value, list):
+        return f"{kind}-{len(value)}"
+    if not isinstance(value, str):
+        return kind
+    return f"{kind}-{value[:_LONGEST_PATTERN] if kind == 'regex' else value}"
+
+
+def _refuse(problems: Sequence[SuiteProblem]) -> Run:
+    """A grader that cannot run: its finding says why."""
     first = next(problem for problem in problems if problem.severity == "error")
     finding = finding_without_score(f"it cannot be run: {first.path}: {first.message}")
     return at_once(lambda _subject: finding)

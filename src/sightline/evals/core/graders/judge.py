@@ -1,23 +1,114 @@
 """The graders that ask a model: a free judgement, or a rubric with one verdict for each criterion."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated, TypeAlias
 
-from sightline.evals.core.graders.criterion import OPERATORS, Criterion, read_criteria
-from sightline.evals.core.graders.expectation import reference_text
-from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Asking, Run, finding_without_score
-from sightline.evals.core.graders.judge_question import Question, Read, ask_judge
-from sightline.evals.core.graders.judge_text import has_rounds
-from sightline.evals.core.graders.prompt import PromptSource, read_prompt
-from sightline.evals.core.graders.steps import StepFailed
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.graders.template import Material, fill_template, material
-from sightline.evals.core.graders.verdict import read_checklist, read_free, read_points
-from sightline.evals.core.graders.verdict_schema import FREE, checklist_schema, points_schema
-from sightline.model.json import JsonObject
-from sightline.model.parts import Image
+import msgspec
+from msgspec import Meta
+
+from sightline.catalog.reading import REST, key
+from sightline.evals.core.graders.expectation import has_rounds, pretty, reference_text
+from sightline.evals.core.graders.finding import (
+    Asking,
+    GraderFinding,
+    GradingSubject,
+    Run,
+    finding_without_score,
+    total_spent,
+)
+from sightline.evals.core.graders.grader import GraderReader, GraderType, GraderTypes
+from sightline.evals.core.graders.prompt import (
+    NAMES,
+    Fence,
+    Material,
+    PromptCommand,
+    PromptSource,
+    fill_template,
+    material,
+    read_words,
+)
+from sightline.evals.core.graders.rubric import (
+    FREE,
+    OPERATORS,
+    CriteriaConfig,
+    Criterion,
+    Misread,
+    checklist_schema,
+    criteria_of,
+    points_schema,
+    read_checklist,
+    read_free,
+    read_points,
+)
+from sightline.evals.core.graders.steps import Judge, Judged, StepFailed, ask
+from sightline.evals.core.reading.document import Text as NonEmpty
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Image, Text
+
+Read: TypeAlias = Callable[[str], GraderFinding | Misread]
+
+_FORM = "Answer with exactly one JSON object of this JSON Schema, and with nothing before or after it:"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a judge is asked, and the form of the answer."""
+
+    system: str
+    user: str
+    schema: JsonObject
+    target: str = ""
+    model: str = ""
+    temperature: float | None = None
+    images: tuple[Image, ...] = ()
+
+    def step(self, repair: str = "") -> Judge:
+        """The step that asks it, or asks it once more."""
+        system = f"{self.system}\n\n{_FORM}\n{pretty(self.schema)}"
+        user = f"{self.user}\n\n{repair}" if repair else self.user
+        return Judge(
+            messages=(
+                Message(role="system", parts=(Text(text=system),)),
+                Message(role="user", parts=(Text(text=user), *self.images)),
+            ),
+            schema=self.schema,
+            target=self.target,
+            model=self.model,
+            temperature=self.temperature,
+            attempt=2 if repair else 1,
+        )
+
+
+def ask_judge(question: Question, read: Read) -> Asking:
+    """What the judge finds."""
+    first = yield from ask(question.step(), Judged)
+    if isinstance(first, StepFailed):
+        return finding_without_score(f"the judge failed: {first.fault.message}")
+    found = read(first.text)
+    if isinstance(found, GraderFinding):
+        return replace(found, spent=total_spent(first))
+    second = yield from ask(question.step(_repair(question, first.text, found)), Judged)
+    if isinstance(second, StepFailed):
+        why = f"the judge was not understood ({found.why}), and then failed: {second.fault.message}"
+        return finding_without_score(why, total_spent(first))
+    again = read(second.text)
+    if isinstance(again, Misread):
+        return finding_without_score(f"the judge was not understood, twice: {again.why}", total_spent(first, second))
+    return replace(again, spent=total_spent(first, second))
+
+
+def _repair(question: Question, answer: str, misread: Misread) -> str:
+    fence = Fence([question.user, answer])
+    return (
+        "You have answered this before, and the answer could not be read.\n"
+        f"What is wrong with it: {misread.why}\n"
+        f"{fence.around('earlier_answer', answer)}\n"
+        "Say the same again in the right form. Do not judge anew, and add nothing around the JSON object."
+    )
+
 
 _ROLE = (
     "You grade answers. Judge the answer by what it says and does, not by its length or tone. "
@@ -25,44 +116,60 @@ _ROLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """Who judges, and how freely."""
+class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Which model judges, and how freely. A judge answers in one step, and files are not converted for it."""
 
-    target: str = ""
-    model: str = ""
-    temperature: float | None = None
+    target: NonEmpty = ""
+    model: NonEmpty = ""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_steps: Annotated[int, Meta(ge=1, le=50)] = 1
+    preprocessors: Json = None
 
-
-def llm_grader(fields: Fields) -> Run:
-    """A judgement by a prompt, a rubric, or the criteria of the case.
-
-    A command that writes the prompt is handed the fields that nobody knows as its configuration.
-    """
-    prompt = read_prompt(fields)
-    criteria = read_criteria(fields, "rubrics")
-    settings = _settings(fields)
-    config = fields.mapping("config")
-    if prompt.argv:
-        config = {**fields.rest(), **config}
-        prompt = replace(prompt, config=prompt.config or config or None)
-    fields.close()
-    return partial(_judge, prompt, criteria, settings)
+    def check(self, reader: GraderReader) -> None:
+        """Report what is accepted for AgentV's suites and does nothing here."""
+        if self.max_steps != 1:
+            reader.tell("max_steps", "a judge answers in one step here", "Leave it out.", "warning")
+        if self.preprocessors is not None:
+            reader.tell("preprocessors", "there are no preprocessors here", "Let a command write the prompt.")
 
 
-def rubrics(fields: Fields) -> Run:
+class LlmConfig(JudgeConfig, frozen=True, kw_only=True):
+    """Other keys are the configuration of the command that writes the prompt; without one they are unknown."""
+
+    prompt: str | PromptCommand = ""
+    rubrics: CriteriaConfig = ()
+    config: dict[str, Json] = {}
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+class RubricsConfig(JudgeConfig, frozen=True, kw_only=True):
     """A verdict for each criterion."""
-    name = "criteria" if fields.has("criteria") or not fields.has("rubrics") else "rubrics"
-    criteria = read_criteria(fields, name)
-    settings = _settings(fields)
-    fields.close()
-    if not criteria:
-        fields.tell(name, "no criterion is given", "Give sentences that have to hold.")
-    return partial(_judge, PromptSource(), criteria, settings)
+
+    criteria: Annotated[
+        CriteriaConfig, key(aliases=("rubrics",), hint="Give sentences that have to hold.", min_length=1)
+    ]
+
+
+def _build_llm_grader(config: LlmConfig, reader: GraderReader) -> Run:
+    """A judgement by a prompt, a rubric, or the criteria of the case."""
+    if isinstance(config.prompt, PromptCommand):
+        reader.check_passed_on(config.others, LlmConfig)
+        settings = config.prompt.config or {**config.others, **config.config} or None
+        prompt = PromptSource(argv=config.prompt.command, config=settings)
+    else:
+        reader.refuse_keys(config.others, LlmConfig)
+        prompt = read_words(config.prompt, NAMES, reader)
+    config.check(reader)
+    return partial(_judge, prompt, criteria_of(config.rubrics, "rubrics", reader), config)
+
+
+def _build_rubrics(config: RubricsConfig, reader: GraderReader) -> Run:
+    config.check(reader)
+    return partial(_judge, PromptSource(), criteria_of(config.criteria, "criteria", reader), config)
 
 
 def _judge(
-    prompt: PromptSource, rubric: tuple[Criterion, ...], settings: JudgeSettings, subject: GradingSubject
+    prompt: PromptSource, rubric: tuple[Criterion, ...], settings: JudgeConfig, subject: GradingSubject
 ) -> Asking:
     reference = yield from reference_text(subject.grading)
     if isinstance(reference, StepFailed):
@@ -138,14 +245,7 @@ def _images(subject: GradingSubject) -> tuple[Image, ...]:
     return tuple(part for message in said for part in message.parts if isinstance(part, Image))
 
 
-# --- configuration --------------------------------------------------------------------------------
-
-
-def _settings(fields: Fields) -> JudgeSettings:
-    steps = fields.count("max_steps", least=1, most=50)
-    if steps not in (None, 1):
-        fields.tell("max_steps", "a judge answers in one step here", "Leave it out.", "warning")
-    if fields.has("preprocessors"):
-        fields.tell("preprocessors", "there are no preprocessors here", "Let a command write the prompt.")
-    fields.raw("preprocessors")
-    return JudgeSettings(fields.text("target"), fields.text("model"), fields.number("temperature", most=2.0))
+JUDGE_TYPES: GraderTypes = {
+    "llm-grader": GraderType(LlmConfig, _build_llm_grader),
+    "rubrics": GraderType(RubricsConfig, _build_rubrics),
+}

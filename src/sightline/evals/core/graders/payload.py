@@ -1,4 +1,4 @@
-"""What a command or a function is told of a case: one object, with the names that AgentV's graders read.
+"""What a command or a function gets of a case: one object, with the names that AgentV's graders read.
 
 Its SDK refuses the whole object for one value of another shape: where it wants none, there is no null, and roles are
 the four that it knows.
@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.expectation import plain_text
-from sightline.evals.core.graders.judge_text import compact, words_of
-from sightline.evals.core.graders.subject import GradingSubject
-from sightline.evals.core.observation import CaseObservation, ToolUse
-from sightline.evals.core.reading.pairing import find_call
+from sightline.evals.core.graders.expectation import compact, plain_text, words_of
+from sightline.evals.core.graders.finding import GradingSubject
+from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
@@ -62,7 +61,7 @@ def _before(subject: GradingSubject) -> tuple[Message, ...]:
 
 
 def payload_for_assertion(subject: GradingSubject, reference: str) -> JsonObject:
-    """The little that an inline assertion is told."""
+    """The little that an inline assertion gets."""
     grading = subject.grading
     return {
         "input": grading.question or subject.observation.question,
@@ -118,7 +117,7 @@ def _case_message(message: CaseMessage, value: Json, outputs: Mapping[int, str])
 
 
 def _value(text: str) -> Json:
-    """A result as the suite wrote it: an object or a list is told as its JSON."""
+    """A result as the suite wrote it: an object or a list is given as its JSON."""
     try:
         value = decode(text)
     except Fault:

@@ -1,6 +1,7 @@
-"""What a grader asks for, one step at a time, and what it is sent in answer."""
+"""What a grader asks for, one step at a time, and what it gets in answer."""
 
-from typing import TypeAlias
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -10,7 +11,7 @@ from sightline.model.message import Message
 from sightline.model.usage import Usage
 
 PYTHON = "{python}"
-"""As the first word of a command: the interpreter that whoever runs it has at hand."""
+"""As the first word of a command: the interpreter of the process that runs it."""
 
 COMMAND_SECONDS = 60.0
 
@@ -111,3 +112,29 @@ def unfit(step: Step, answer: Answer) -> Fault:
     """The fault of a driver that answers something else than it was asked."""
     asked, got = type(step).__name__, type(answer).__name__
     return Fault(Code.USAGE, f"{asked} was answered by {got}", hint="See the step's own words for its answer.")
+
+
+Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
+
+
+def ask(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | StepFailed]:
+    """What came of a step."""
+    answer = yield step
+    if isinstance(answer, wanted | StepFailed):
+        return answer
+    raise unfit(step, answer)
+
+
+def file_text(path: str) -> Generator[Step, Answer, str | StepFailed]:
+    """The text of a file, with plain line ends."""
+    answer = yield from ask(NeedFile(path), FileContent)
+    if isinstance(answer, StepFailed):
+        return answer
+    if answer.data is None:
+        return StepFailed(
+            Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder.")
+        )
+    try:
+        return answer.data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return StepFailed(Fault(Code.CONFIG, f"{path} is no text in UTF-8", hint="Save it as UTF-8."))

@@ -1,16 +1,15 @@
-"""Messages of a recorded conversation as a suite writes them, and the files that have to lie beside it."""
+"""Messages of a recorded conversation as a suite writes them, with placeholders for what differs each time."""
 
 import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
 from sightline.errors import Fault
-from sightline.evals.core.making.placeholders import Placeholders
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.parts import (
@@ -32,6 +31,75 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.wire import jsontext
+
+Kind: TypeAlias = Literal["uuid", "time", "date", "session", "id", "temp_dir", "home", "dir"]
+
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
+_DATE = r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"[0-2][0-9]:[0-5][0-9](?::[0-6][0-9](?:[.,][0-9]+)?)?"
+_ZONE = r"(?: ?(?:Z|UTC|GMT|[+-][0-2][0-9]:?[0-5][0-9]))?"
+_STARTS = r"(?<![\w./:~-])"
+_NAMED = r"[A-Za-z0-9_.-]*[A-Za-z0-9_-]"
+_WINDOWS = r"[A-Za-z]:\\{1,2}"
+_HAS_DIGIT = r"(?=[A-Za-z0-9_-]*[0-9])"
+_PREFIXES = "toolu|call|msg|resp|req|run|thread|chatcmpl|cmpl|gen|fc|rs|item|batch|asst|step|trace|span|conv"
+
+_PATTERNS: dict[Kind, str] = {
+    "uuid": r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+    "time": rf"(?<![\w-]){_DATE}[T ]{_CLOCK}{_ZONE}(?![0-9])"
+    rf"|\b{_DAY},? {_MONTH} [ 0-3]?[0-9] {_CLOCK}{_ZONE} [12][0-9]{{3}}\b",
+    "date": rf"(?<![\w-]){_DATE}\b(?!-)|\b(?:{_DAY},? )?{_MONTH} [0-3]?[0-9],? [12][0-9]{{3}}\b"
+    rf"|\b(?:{_DAY},? )?[0-3]?[0-9]\.? {_MONTH} [12][0-9]{{3}}\b|\b[0-3]?[0-9]/[0-3]?[0-9]/[12][0-9]{{3}}\b",
+    "session": rf"\bsess(?:ion)?[_-]{_HAS_DIGIT}[A-Za-z0-9_-]{{8,}}\b"
+    rf"|(?<=session id: ){_HAS_DIGIT}[A-Za-z0-9_-]{{6,}}\b|(?<=session_id=){_HAS_DIGIT}[A-Za-z0-9_-]{{6,}}\b",
+    "id": rf"\b(?:{_PREFIXES})[_-]{_HAS_DIGIT}[A-Za-z0-9]{{8,}}\b",
+    "temp_dir": rf"{_STARTS}(?:/private)?/(?:tmp|var/tmp|var/folders/{_NAMED}/{_NAMED}/T)/{_NAMED}"
+    rf"|{_WINDOWS}Users\\{{1,2}}[\w.-]+\\{{1,2}}AppData\\{{1,2}}Local\\{{1,2}}Temp(?:\\{{1,2}}{_NAMED})?",
+    "home": rf"{_STARTS}/(?:home|Users)/{_NAMED}|{_STARTS}/root(?![\w-])|{_WINDOWS}Users\\{{1,2}}{_NAMED}",
+    "dir": rf"{_STARTS}/(?:work|workspaces?|srv|mnt|builds?|repos?|projects?|github/workspace)(?=/)"
+    r"(?:/[\w-]+(?![\w.-]))?",
+}
+KINDS: tuple[Kind, ...] = tuple(_PATTERNS)
+
+# Words that a suite would take for a reference of its own have to say that they are none.
+_BRACES = r"\$*\{\{(?=\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\})"
+
+
+class Placeholders:
+    """Replaces what is volatile by `{{ name }}`. The same words get the same name; `variables` are what they stand for,
+    in the order in which they were met."""
+
+    def __init__(self, kinds: tuple[Kind, ...] = KINDS) -> None:
+        groups = [f"(?P<braces>{_BRACES})", *(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in KINDS if kind in kinds)]
+        self._pattern = re.compile("|".join(groups))
+        self._names: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of the case."""
+        return {name: words for (_, words), name in self._names.items()}
+
+    def text(self, text: str) -> str:
+        """The text with names in it."""
+        whole = self._pattern.fullmatch(text.strip())
+        if whole is not None:  # a suite drops the white space around a text that is one name
+            return self._variable_for(whole.lastgroup or "", text)
+        return self._pattern.sub(self._replace, text)
+
+    def _replace(self, match: re.Match[str]) -> str:
+        if match.start() and match.string[match.start() - 1] == "$":
+            return match[0]  # behind a dollar sign the braces would ask for the environment
+        return self._variable_for(match.lastgroup or "", match[0])
+
+    def _variable_for(self, kind: str, words: str) -> str:
+        key = (kind, words)
+        if key not in self._names:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._names[key] = kind if self._counts[kind] == 1 else f"{kind}_{self._counts[kind]}"
+        return f"{{{{ {self._names[key]} }}}}"
+
 
 _ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt", "markdown": "md", "x-python": "py", "octet-stream": "bin"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -75,14 +143,14 @@ class CaseWriter:
         return tuple(self._left)
 
     def leave(self, what: str, why: str) -> None:
-        """Tell of something that is not in the case; the same is told once."""
+        """Report something that is not in the case, once."""
         self._left[LeftOut(what, why)] = None
 
     def text(self, text: str) -> str:
         """Words without secrets, without halves of characters, and with names for what is volatile."""
         whole = _SURROGATE.sub("\ufffd", text)
         if whole != text:
-            self.leave("half a character", "YAML cannot hold it: U+FFFD stands in its place")
+            self.leave("half a character", "YAML cannot hold it: U+FFFD is in its place")
         return self._placeholders.text(self._mask(whole))
 
     def json(self, value: Json) -> Json:
@@ -97,7 +165,7 @@ class CaseWriter:
         return self._mask(_SURROGATE.sub("\ufffd", text))
 
     def messages(self, messages: Iterable[Message]) -> list[JsonObject]:
-        """The messages. Results stand in messages of their own; an assistant that goes on after a call, or only calls,
+        """The messages. Results are in messages of their own; an assistant that goes on after a call, or only calls,
         goes on in the message before, for nothing may stand between a call and its result."""
         made: list[_Spoken] = []
         for message in messages:
@@ -127,7 +195,7 @@ class CaseWriter:
         return spoken
 
     def _call(self, call: ToolCall) -> JsonObject:
-        # Some wires give calls no id: then each is told apart by its place.
+        # Some wires give calls no id: then each is known by its place.
         number = len(self._names) + 1
         name = f"call_{number}"
         self._names[name] = call.name

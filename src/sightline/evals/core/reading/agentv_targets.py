@@ -4,19 +4,21 @@ file names many, and their variables are not all set."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
-from sightline.evals.core.place import SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.interpolation import with_environment
-from sightline.evals.core.reading.node import Node
+from sightline.catalog.reading import REST, key
+from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFindings, Text, Texts
+from sightline.evals.core.reading.sources import with_environment
 from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.suite import SuiteProblem
 from sightline.evals.core.target import CommandSpec, FileForm, TargetSpec
+from sightline.model.json import Json
 
 FILE = ".agentv/targets.yaml"
 
@@ -58,20 +60,8 @@ _ELSEWHERE = {
 }
 """Providers of AgentV that are not asked here, and what to use instead."""
 
-_SHARED = (
-    *("name", "provider", "use_target", "grader_target", "judge_target", "workers", "temperature", "max_retries"),
-    "file_form",  # ours: AgentV writes files in one form only
-)
-_TAKEN = {
-    "model": (
-        *(*_SHARED, "max_output_tokens", "base_url", "endpoint", "api_key", "model", "api_format"),
-        *("resource", "deployment_name", "version", "api_version"),
-    ),
-    "cli": (*_SHARED, "command", "cwd", "timeout_seconds", "files_format", "attachments_format", "healthcheck"),
-    "agent": (*_SHARED, "model", "cwd", "timeout_seconds"),
-    "mock": (*_SHARED, "response"),
-}
 _MOST_STEPS = 8
+Seconds: TypeAlias = Annotated[float, Meta(ge=0.001)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +102,12 @@ def read_targets(data: bytes, file: str) -> AgentvTargets:
         listed = Node([], document.place)
     for node in findings.items(listed, "targets", "Begin each target with a dash."):
         variables |= _variables_in(node)
-        name = findings.text(node, "name") if findings.is_mapping(node, "a target") else ""
+        named = findings.read(node, TargetKey)
+        name = "" if named is None else named.name
         if name in nodes:
             findings.wrong(node, f"there are two targets {quote_word(name)}", "Name one of them otherwise.")
         elif name:
             nodes[name] = node
-        elif node.members:
-            findings.wrong(node, "the target has no name", "Write name: ….")
     return AgentvTargets(file, nodes, frozenset(variables), findings.problems)
 
 
@@ -128,9 +117,8 @@ def resolve_target(targets: AgentvTargets, name: str, environment: Mapping[str, 
     node = _follow_use_target(targets, name, environment, findings)
     if node is None:
         return AgentvTarget(problems=findings.problems)
-    reader = _Reader(name, with_environment(_without_key(node), environment, findings), findings)
-    key = _key(node, findings)
-    spec, provider = reader.read(catalog, key)
+    filled = with_environment(_without_key(node), environment, findings)
+    spec, provider = _read(name, filled, _key_variable(node, findings), catalog, findings)
     if findings.has_errors:
         return AgentvTarget(problems=findings.problems)
     return AgentvTarget(spec, provider, findings.problems)
@@ -170,7 +158,7 @@ def _without_key(node: Node) -> Node:
     return Node(members, node.place, node.path, node.keys)
 
 
-def _key(node: Node, findings: SuiteFindings) -> str:
+def _key_variable(node: Node, findings: SuiteFindings) -> str:
     key = node.get("api_key")
     if key is None:
         return ""
@@ -182,125 +170,186 @@ def _key(node: Node, findings: SuiteFindings) -> str:
     return found[1]
 
 
-class _Reader:
-    def __init__(self, name: str, node: Node, findings: SuiteFindings) -> None:
-        self._name = name
-        self._node = node
-        self._findings = findings
+class TargetKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A target of the file, of which only the name is read at first."""
 
-    def read(self, catalog: Catalog, key: str) -> tuple[TargetSpec | None, Provider | None]:
-        kind = self._text("provider").lower()
-        if kind in _VENDORS:
-            return self._model(_VENDORS[kind], key, catalog)
-        if kind == "mock":
-            self._check("mock")
-            return self._spec(mock=self._text("response") or '{"answer":"Mock response."}'), None
-        if kind == "cli":
-            return self._spec(cli=self._command()), None
-        if kind in _TEMPLATES:
-            self._check("agent")
-            cli = CommandSpec(template=_TEMPLATES[kind], model=self._text("model"))
-            return self._spec(cli=self._with_limits(cli)), None
-        if kind in _ELSEWHERE:
-            self._findings.wrong(self._node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
-            return None, None
-        known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
-        hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
-        self._findings.wrong(self._node, f"{quote_word(kind)} is no provider that can be asked here", hint)
+    TITLE: ClassVar[str] = "a target"
+
+    name: Annotated[Text, key(hint="Write name: ….")]
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+class SharedKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of every target. What a kind does not use is a warning and no mistake: AgentV may well use it."""
+
+    TITLE: ClassVar[str] = "a target"
+    UNUSED: ClassVar[Mapping[str, str]] = {"*": "Leave it out, if the cases do without it."}
+
+    name: Json = None
+    provider: str = ""
+    use_target: Json = None
+    grader_target: str = ""
+    judge_target: str = ""
+    workers: Count | None = None
+    temperature: Amount | None = None
+    max_retries: Annotated[int, Meta(ge=0)] | None = None
+    file_form: FileForm | None = None  # ours: AgentV writes files in one form only
+
+
+class ModelKeys(SharedKeys, frozen=True, kw_only=True):
+    """A model of a vendor."""
+
+    model: str = ""
+    deployment_name: str = ""
+    max_output_tokens: Count | None = None
+    base_url: str = ""
+    endpoint: str = ""
+    resource: str = ""
+    api_format: Literal["chat", "responses"] | None = None
+    version: Json = None
+    api_version: Json = None
+
+
+class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What says whether a command can be used."""
+
+    TITLE: ClassVar[str] = "a healthcheck"
+    UNUSED: ClassVar[Mapping[str, str]] = {"*": "It has 30 seconds."}
+
+    type: Json = None
+    command: str = ""
+    url: str = ""
+    cwd: str = ""
+
+
+class CliKeys(SharedKeys, frozen=True, kw_only=True):
+    """A command."""
+
+    command: Annotated[Texts, key(hint="Write command: ….")]
+    cwd: str = ""
+    timeout_seconds: Seconds | None = None
+    files_format: str = ""
+    attachments_format: str = ""
+    healthcheck: Healthcheck = Healthcheck()
+
+
+class AgentKeys(SharedKeys, frozen=True, kw_only=True):
+    """An agent that is run by a command that is known here."""
+
+    model: str = ""
+    cwd: str = ""
+    timeout_seconds: Seconds | None = None
+
+
+class MockKeys(SharedKeys, frozen=True, kw_only=True):
+    """A fixed answer."""
+
+    response: str = ""
+
+
+def _read(
+    name: str, node: Node, api_key: str, catalog: Catalog, findings: SuiteFindings
+) -> tuple[TargetSpec | None, Provider | None]:
+    provider = node.get("provider")
+    kind = "" if provider is None else (provider.text or "").lower()
+    if kind in _VENDORS:
+        model = findings.read(node, ModelKeys)
+        return (None, None) if model is None else _model(name, node, model, _VENDORS[kind], api_key, catalog, findings)
+    if kind == "mock":
+        mock = findings.read(node, MockKeys)
+        answer = "" if mock is None else mock.response or '{"answer":"Mock response."}'
+        return None if mock is None else _spec(name, mock, mock=answer), None
+    if kind == "cli":
+        cli = findings.read(node, CliKeys)
+        return None if cli is None else _spec(name, cli, cli=_command(cli)), None
+    if kind in _TEMPLATES:
+        agent = findings.read(node, AgentKeys)
+        return None if agent is None else _spec(name, agent, cli=_agent(agent, _TEMPLATES[kind])), None
+    if kind in _ELSEWHERE:
+        findings.wrong(node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
         return None, None
+    known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
+    hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
+    findings.wrong(node, f"{quote_word(kind)} is no provider that can be asked here", hint)
+    return None, None
 
-    def _spec(
-        self, *, model: str = "", cli: CommandSpec | None = None, mock: str | None = None, most: int | None = None
-    ) -> TargetSpec:
-        return TargetSpec(
-            name=self._name,
-            model=model,
-            cli=cli,
-            mock=mock,
-            judge=self._text("grader_target") or self._text("judge_target"),
-            concurrency=self._whole("workers"),
-            temperature=self._findings.number(self._node, "temperature", least=0),
-            max_tokens=most,
-            file_form=cast(FileForm | None, self._findings.choice(self._node, "file_form", get_args(FileForm)) or None),
-        )
 
-    def _model(self, vendor: str, key: str, catalog: Catalog) -> tuple[TargetSpec | None, Provider | None]:
-        self._check("model")
-        model = self._text("model") or self._text("deployment_name")
-        base = catalog.providers.get(vendor, Provider())
-        if not model and not base.default_model:
-            self._findings.wrong(self._node, "the target has no model", "Write model: ….")
-        retries = self._whole("max_retries", least=0)
-        provider = msgspec.structs.replace(
-            base,
-            dialect=self._dialect(vendor, base),
-            base_url=self._url(vendor) or base.base_url,
-            key_env=key or base.key_env,
-            home=(),
-            embedded=False,
-            request_max_retries=base.request_max_retries if retries is None else min(100, retries),
-            stream_max_retries=base.stream_max_retries if retries is None else min(100, retries),
-        )
-        if not key and self._url("openai"):
-            provider = msgspec.structs.replace(provider, key_env="", env_headers={})
-        name = _PLAIN.sub("-", self._name)
-        while name in catalog.providers:
-            name += "-target"
-        spec = self._spec(model=f"{name}/{model or base.default_model}", most=self._whole("max_output_tokens"))
-        return spec, provider
+def _spec(
+    name: str,
+    keys: SharedKeys,
+    *,
+    model: str = "",
+    cli: CommandSpec | None = None,
+    mock: str | None = None,
+    max_tokens: int | None = None,
+) -> TargetSpec:
+    return TargetSpec(
+        name=name,
+        model=model,
+        cli=cli,
+        mock=mock,
+        judge=keys.grader_target or keys.judge_target,
+        concurrency=keys.workers,
+        temperature=keys.temperature,
+        max_tokens=max_tokens,
+        file_form=keys.file_form,
+    )
 
-    def _dialect(self, vendor: str, base: Provider) -> DialectName:
-        chosen = self._findings.choice(self._node, "api_format", ("chat", "responses"))
-        if chosen:
-            return "openai-chat" if chosen == "chat" else "openai-responses"
-        return "openai-chat" if vendor == "openai" else base.dialect
 
-    def _url(self, vendor: str) -> str:
-        """The address; Azure's is that of the resource, or its name."""
-        url = (self._text("base_url") or self._text("endpoint")).rstrip("/")
-        if vendor != "azure":
-            return url
-        host = url or self._text("resource")
-        if not host:
-            return ""
-        host = host if "://" in host else f"https://{host}.openai.azure.com"
-        return host if host.endswith("/v1") else f"{host}/openai/v1"
+def _model(
+    name: str, node: Node, keys: ModelKeys, vendor: str, api_key: str, catalog: Catalog, findings: SuiteFindings
+) -> tuple[TargetSpec, Provider]:
+    base = catalog.providers.get(vendor, Provider())
+    model = keys.model or keys.deployment_name or base.default_model
+    if not model:
+        findings.wrong(node, "the target has no model", "Write model: ….")
+    url, retries = (keys.base_url or keys.endpoint).rstrip("/"), keys.max_retries
+    dialect: DialectName = "openai-chat" if vendor == "openai" else base.dialect
+    if keys.api_format is not None:
+        dialect = "openai-chat" if keys.api_format == "chat" else "openai-responses"
+    provider = msgspec.structs.replace(
+        base,
+        dialect=dialect,
+        base_url=(_azure_url(url or keys.resource) if vendor == "azure" else url) or base.base_url,
+        key_env=api_key or base.key_env,
+        home=(),
+        embedded=False,
+        request_max_retries=base.request_max_retries if retries is None else min(100, retries),
+        stream_max_retries=base.stream_max_retries if retries is None else min(100, retries),
+    )
+    if not api_key and url:
+        # The key of the vendor is not sent to an address of the file.
+        provider = msgspec.structs.replace(provider, key_env="", env_headers={})
+    plain = _PLAIN.sub("-", name)
+    while plain in catalog.providers:
+        plain += "-target"
+    return _spec(name, keys, model=f"{plain}/{model}", max_tokens=keys.max_output_tokens), provider
 
-    def _command(self) -> CommandSpec:
-        self._check("cli")
-        command = self._node.get("command")
-        words: str | tuple[str, ...] = ""
-        if command is None:
-            self._findings.wrong(self._node, "the target has no command", "Write command: ….")
-        else:
-            words = command.text or self._findings.texts(self._node, "command")
-        health = self._node.get("healthcheck") or Node({}, self._node.place)
-        for key, each in health.members.items():
-            if key not in ("type", "command", "url", "cwd"):
-                self._findings.odd(each, f"{key} of a healthcheck is not used", "It has 30 seconds.")
-        made = CommandSpec(
-            command=words,
-            files_format=self._text("files_format") or self._text("attachments_format") or "{path}",
-            healthcheck_command=self._findings.text(health, "command"),
-            healthcheck_cwd=self._findings.text(health, "cwd") if health.get("command") is not None else None,
-            healthcheck_url=self._findings.text(health, "url"),
-        )
-        return self._with_limits(made)
 
-    def _with_limits(self, command: CommandSpec) -> CommandSpec:
-        seconds = self._findings.number(self._node, "timeout_seconds", least=0.001)
-        timeout = command.timeout_s if seconds is None else float(seconds)
-        return msgspec.structs.replace(command, cwd=self._text("cwd"), timeout_s=timeout)
+def _azure_url(host: str) -> str:
+    """Azure's address is that of the resource, or its name."""
+    if not host:
+        return ""
+    host = host if "://" in host else f"https://{host}.openai.azure.com"
+    return host if host.endswith("/v1") else f"{host}/openai/v1"
 
-    def _check(self, kind: str) -> None:
-        """Tell of what is not acted on. It is no mistake: AgentV may well act on it."""
-        for key, each in self._node.members.items():
-            if key not in _TAKEN[kind]:
-                self._findings.odd(each, f"{key} of a target is not used", "Leave it out, if the cases do without it.")
 
-    def _text(self, key: str) -> str:
-        return self._findings.text(self._node, key)
+def _command(keys: CliKeys) -> CommandSpec:
+    health = keys.healthcheck
+    command = CommandSpec(
+        command=keys.command,
+        cwd=keys.cwd,
+        files_format=keys.files_format or keys.attachments_format or "{path}",
+        healthcheck_command=health.command,
+        healthcheck_cwd=health.cwd if health.command else None,
+        healthcheck_url=health.url,
+    )
+    return _with_timeout(command, keys.timeout_seconds)
 
-    def _whole(self, key: str, least: int = 1) -> int | None:
-        number = self._findings.number(self._node, key, least=least, is_whole=True)
-        return None if number is None else int(number)
+
+def _agent(keys: AgentKeys, template: _Template) -> CommandSpec:
+    return _with_timeout(CommandSpec(template=template, model=keys.model, cwd=keys.cwd), keys.timeout_seconds)
+
+
+def _with_timeout(command: CommandSpec, seconds: float | None) -> CommandSpec:
+    return command if seconds is None else msgspec.structs.replace(command, timeout_s=seconds)

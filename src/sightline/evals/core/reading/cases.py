@@ -1,39 +1,274 @@
 """One case of a suite, from its node."""
 
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 from unicodedata import category
 
 import msgspec
+from msgspec import Meta
 
-from sightline.evals.core.reading.execution import read_execution
-from sightline.evals.core.reading.findings import SuiteFindings
+from sightline.catalog.problem import quote_word
+from sightline.catalog.reading import REST, SELF, key
+from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
+from sightline.evals.core.reading.files import Need, candidates, refusal_of
 from sightline.evals.core.reading.grader_specs import read_graders
-from sightline.evals.core.reading.includes import LISTS
-from sightline.evals.core.reading.interpolation import with_variables
 from sightline.evals.core.reading.messages import read_files, read_messages
-from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.old_names import OF_CASE, rename_old_keys
-from sightline.evals.core.suite import Aggregation, Case, CaseMessage, CaseTurn, GraderSpec, TextSegment
-from sightline.model.json import Json, JsonObject
-
-KEYS = (
-    *("id", "vars", "criteria", "input", "input_files", "expected_output", "assertions", "execution", "workspace"),
-    *("metadata", "conversation_id", "suite", "depends_on", "on_dependency_failure", "mode", "turns", "aggregation"),
-    *("on_turn_failure", "window_size", "guideline_patterns", "tags", "note", "tools"),
+from sightline.evals.core.reading.sources import LISTS, with_variables
+from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.suite import (
+    Aggregation,
+    Case,
+    CaseMessage,
+    CaseTurn,
+    Execution,
+    GraderSpec,
+    SuiteProblem,
+    TextSegment,
+    Trials,
 )
-_TURN_KEYS = ("input", "expected_output", "assertions", "note")
-_HINTS = {
-    "prompt": 'Did you mean "input"?',
-    "question": 'Did you mean "input"?',
-    "messages": 'Did you mean "input"?',
-    "expected": 'Did you mean "expected_output"?',
-    "answer": 'Did you mean "expected_output"?',
-    "rubrics": "Write each as a sentence in assertions.",
-    "target": "Write it under execution.",
-    "threshold": "Write it under execution.",
-    "conversation": 'Did you mean "turns"?',
-}
+from sightline.evals.core.target import FileForm
+from sightline.model.json import Json, JsonObject
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.wire.jsontext import MISFIT
+
+
+class TargetName(msgspec.Struct, frozen=True, kw_only=True):
+    """A target as AgentV's suites name it. Its hooks are not run."""
+
+    TITLE: ClassVar[str] = "a target"
+    EXAMPLE: ClassVar[str] = "Write its name."
+
+    name: str = ""
+    use_target: str = ""
+    hooks: Json = None
+    node: Annotated[Node | None, SELF] = None
+
+
+class ExecutionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """`execution` of a suite or a case. Its graders are read with those of its owner."""
+
+    TITLE: ClassVar[str] = "execution"
+
+    target: str = ""
+    targets: Annotated[tuple[str | TargetName, ...], key(hint="Begin each target with a dash.")] = ()
+    workers: Annotated[int, Meta(ge=1, le=50)] | None = None
+    trials: Annotated[int, Meta(ge=1, le=10_000)] | Trials | None = None
+    budget_usd: Annotated[Amount | None, key(aliases=("budgetUsd",))] = None
+    threshold: Share | None = None
+    cache: bool | None = None
+    fail_on_error: Annotated[bool | None, key(aliases=("failOnError",))] = None
+    file_form: FileForm | None = None
+    skip_defaults: bool = False
+    assertions: Json = None
+    assert_: Json = msgspec.field(default=None, name="assert")
+    evaluators: Json = None
+
+
+def read_execution(node: Node | None, target: str, findings: SuiteFindings) -> Execution:
+    """What is written under `execution`; `target` is the one that is named beside it."""
+    config = None if node is None else findings.read(node, ExecutionConfig)
+    if node is None or config is None:
+        return Execution(targets=(target,) if target else ())
+    trials = Trials(count=config.trials) if isinstance(config.trials, int) else config.trials
+    if trials is not None and trials.strategy != "mean":
+        message = (
+            f"strategy: {trials.strategy} makes no difference: all trials are shown, with mean, interval and pass@k"
+        )
+        at = node.members["trials"].members["strategy"]
+        findings.odd(at, message, "Leave it out, or look at the figure that you want.")
+    return Execution(
+        targets=_target_names((target, config.target, *config.targets), findings),
+        workers=config.workers,
+        trials=trials,
+        budget_usd=config.budget_usd,
+        threshold=config.threshold,
+        cache=config.cache,
+        fail_on_error=config.fail_on_error,
+        file_form=config.file_form,
+        skip_defaults=config.skip_defaults,
+    )
+
+
+def _target_names(targets: Iterable[str | TargetName], findings: SuiteFindings) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for each in targets:
+        if isinstance(each, str):
+            names[each] = None
+            continue
+        assert each.node is not None  # it was read of one
+        name = each.use_target or each.name
+        if not name:
+            findings.wrong(each.node, "the target has no name", "Write name: ….")
+        elif name in names:
+            findings.odd(each.node, f"the target {quote_word(name)} is named twice, and asked once", "Name it once.")
+        if each.hooks is not None:
+            findings.odd(each.node, "hooks of a target are not run", "Run them before the evals, in the shell.")
+        names[name] = None
+    return tuple(filter(None, names))
+
+
+_EXAMPLE = "Write {name: …, description: …, parameters: {type: object, …}}."
+_OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
+
+
+def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Case]:
+    """The case with its tools. Each name stands once: a model could not say which of two it means. Where their file is
+    missing, this case cannot be sent, and the others can."""
+    listed = owner.get("tools")
+    if listed is None:
+        return case
+    if listed.text is not None:
+        found = yield from _in_file(listed, listed.text, file, findings, case.id)
+        if found is None:
+            return msgspec.structs.replace(case, missing=listed.text)
+        listed = found
+    tools = _read(listed, findings)
+    return msgspec.structs.replace(case, tools=tools) if tools else case
+
+
+def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
+    read = [(each, _tool(each, findings)) for each in findings.items(listed, "tools", _EXAMPLE)]
+    names: set[str] = set()
+    for node, tool in read:
+        name = getattr(tool, "name", "")
+        if name and name in names:
+            findings.wrong(node, f"the tool {quote_word(name)} is declared twice", "Remove one of them.")
+        names.add(name)
+    return tuple(tool for _, tool in read if tool is not None)
+
+
+def _in_file(
+    node: Node, path: str, file: str, findings: SuiteFindings, case: str
+) -> Generator[Need, bytes | None, Node | None]:
+    refusal = refusal_of(path)
+    if refusal is not None:
+        findings.wrong(node, *refusal)
+        return None
+    for found in dict.fromkeys((*candidates(node.place.file, path), *candidates(file, path))):
+        data = yield Need(found)
+        if data is not None:
+            document = read_yaml(data, found)
+            if isinstance(document, SuiteProblem):
+                findings.add([document])
+                return None
+            return document
+    hint = "Name a JSON file with a list of tools, or list them here."
+    findings.wrong_at(node.place, node.path, f"there is no file {quote_word(path)}", hint, case=case)
+    return None
+
+
+class FunctionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a case declares it, with the names that providers have for its schema."""
+
+    TITLE: ClassVar[str] = "a tool"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    type: Literal["function", "custom", "opaque"] | None = None
+    name: Annotated[Text, key(hint=_EXAMPLE)]
+    description: str | None = None
+    schema: Annotated[
+        dict[str, Json] | None, key(aliases=("input_schema", "schema"), hint="Write {type: object, properties: …}.")
+    ] = msgspec.field(default=None, name="parameters")
+    strict: bool | None = None
+    namespace: str | None = None
+
+
+class ToolConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as OpenAI's API has it."""
+
+    TITLE: ClassVar[str] = "a tool"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    type: Literal["function", "custom", "opaque"] | None = None
+    function: FunctionConfig
+
+
+def _tool(node: Node, findings: SuiteFindings) -> Tool | None:
+    kind = node.get("type")
+    if kind is not None and kind.text in _OTHERS:
+        try:
+            tool: CustomTool | OpaqueTool = msgspec.convert(node.json, _OTHERS[kind.text])
+        except MISFIT as error:
+            findings.wrong(node, f"it is no {kind.text} tool: {error}", "Declare a function in its place.")
+            return None
+        return tool
+    function: FunctionConfig | None
+    if node.get("function") is not None:
+        outer = findings.read(node, ToolConfig)
+        function = None if outer is None else outer.function
+    else:
+        function = findings.read(node, FunctionConfig)
+    if function is None:
+        return None
+    return FunctionTool(
+        name=function.name,
+        description=function.description or None,
+        schema=function.schema,
+        strict=function.strict,
+        namespace=function.namespace or None,
+    )
+
+
+class TurnConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of a conversation as a suite writes it."""
+
+    TITLE: ClassVar[str] = "a turn"
+    EXAMPLE: ClassVar[str] = "Write {input: …}."
+
+    input: Annotated[Node, key(hint="Write input: what the user says.")]
+    expected_output: Node | None = None
+    assertions: Json = None
+    note: Json = None
+    node: Annotated[Node, SELF]
+
+
+class PromptMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a case's metadata counts: the system prompt. Everything else is the author's."""
+
+    system_prompt: Annotated[str, key(aliases=("systemPrompt",))] = ""
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+class CaseConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A case as a suite writes it. Messages, graders and tools have readers of their own."""
+
+    TITLE: ClassVar[str] = "a test"
+    EXAMPLE: ClassVar[str] = "Write {id: …, input: …}."
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {
+        "prompt": 'Did you mean "input"?',
+        "question": 'Did you mean "input"?',
+        "messages": 'Did you mean "input"?',
+        "expected": 'Did you mean "expected_output"?',
+        "answer": 'Did you mean "expected_output"?',
+        "rubrics": "Write each as a sentence in assertions.",
+        "target": "Write it under execution.",
+        "threshold": "Write it under execution.",
+        "conversation": 'Did you mean "turns"?',
+    }
+
+    id: Annotated[Text, key(hint="Write id: …, another for every test.")]
+    vars: dict[str, Json] = {}
+    criteria: Annotated[str, key(aliases=("outcome",))] = ""
+    input: Annotated[Node | None, key(aliases=("input_messages",))] = None
+    input_files: Node | None = None
+    expected_output: Annotated[Node | None, key(aliases=("expected_messages",))] = None
+    assertions: Annotated[Json, key(aliases=("evaluators", "assert"))] = None
+    execution: Node | None = None
+    workspace: Json = None
+    metadata: dict[str, Json] = {}
+    conversation_id: str = ""
+    suite: str = ""
+    note: str = ""
+    depends_on: Texts = ()
+    on_dependency_failure: Literal["skip", "fail", "run"] = "skip"
+    mode: Literal["conversation"] | None = None
+    turns: Annotated[tuple[TurnConfig, ...] | None, key(hint="Begin each turn with a dash.")] = None
+    aggregation: Aggregation = "mean"
+    on_turn_failure: Literal["continue", "stop"] = "continue"
+    window_size: Count | None = None
+    guideline_patterns: Texts = ()
+    tags: Texts = ()
+    tools: Json = None
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,61 +282,57 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | None:
-    """The case, with what the suite says in it; None where it has no name to be called by."""
-    if not findings.is_mapping(written, "a test", "Write {id: …, input: …}."):
+    """The case, with what the suite says in it; None where it cannot be read as one."""
+    variables = _variables(written, findings)
+    node = _fill_variables(written, variables, findings)
+    config = findings.read(node, CaseConfig)
+    if config is None:
         return None
-    node = rename_old_keys(written, OF_CASE, findings)
-    findings.check_keys(node, KEYS, "a test", _HINTS)
-    name = findings.text(node, "id")
-    if not name.strip():
-        findings.wrong(node, "the test has no id", "Write id: …, another for every test.")
-        return None
-    if any(category(letter) == "Cc" for letter in name):
+    if any(category(letter) == "Cc" for letter in config.id):
         findings.wrong(node.members["id"], "the id has control characters in it", "Take them out.")
-    variables = _object(node, "vars", findings)
-    node = _fill_variables(node, variables, findings)
-    turns = _turns(node, findings)
-    messages = _messages(node, shared, variables, findings, has_turns=bool(turns))
-    expected, value = _read_expected(node, findings)
-    execution = read_execution(node, findings)
+    turns = _turns(node, config, findings)
+    messages = _messages(node, config, shared, variables, findings)
+    expected, value = _read_expected(config.expected_output, findings)
+    execution = read_execution(config.execution, "", findings)
     graders = _graders(node, shared, variables, findings, skips=execution.skip_defaults)
-    metadata = _object(node, "metadata", findings)
-    criteria = findings.text(node, "criteria")
     if not graders and not any(turn.graders or turn.expected for turn in turns):
-        graders = _default_graders(node, criteria, is_judgeable=bool(expected), findings=findings)
-    if node.get("workspace") is not None:
+        graders = _default_graders(node, config, is_judgeable=bool(expected), findings=findings)
+    if config.workspace is not None:
         findings.odd(node, "workspace is not set up: the case runs without one", "Use a target that prepares it.")
-    window = findings.number(node, "window_size", least=1, is_whole=True)
+    described = {key: text for key, text in (("suite", config.suite), ("note", config.note)) if text}
     return Case(
-        id=name,
+        id=config.id,
         messages=messages,
         turns=turns,
         expected=expected,
         expected_value=value,
-        criteria=criteria,
+        criteria=config.criteria,
         graders=graders,
-        group=findings.text(node, "conversation_id"),
-        tags=tuple(dict.fromkeys((*shared.tags, *findings.texts(node, "tags"), *_tags(metadata)))),
+        group=config.conversation_id,
+        tags=tuple(dict.fromkeys((*shared.tags, *as_tuple(config.tags), *_tags(config.metadata)))),
         system_prompt=_system_prompt(node, findings),
-        guideline_patterns=(*shared.guideline_patterns, *findings.texts(node, "guideline_patterns")),
-        metadata=_read_description(node, metadata, findings),
+        guideline_patterns=(*shared.guideline_patterns, *as_tuple(config.guideline_patterns)),
+        metadata={**config.metadata, **described},
         execution=execution,
-        depends_on=findings.texts(node, "depends_on"),
-        on_dependency_failure=cast(
-            Literal["skip", "fail", "run"],
-            findings.choice(node, "on_dependency_failure", ("skip", "fail", "run")) or "skip",
-        ),
-        aggregation=cast(Aggregation, findings.choice(node, "aggregation", ("mean", "min", "max")) or "mean"),
-        on_turn_failure=cast(
-            Literal["continue", "stop"], findings.choice(node, "on_turn_failure", ("continue", "stop")) or "continue"
-        ),
-        window_size=None if window is None else int(window),
+        depends_on=as_tuple(config.depends_on),
+        on_dependency_failure=config.on_dependency_failure,
+        aggregation=config.aggregation,
+        on_turn_failure=config.on_turn_failure,
+        window_size=config.window_size,
         place=written.place,
     )
 
 
+def _variables(node: Node, findings: SuiteFindings) -> JsonObject:
+    """The variables of a case, which are read before all else: they may be anywhere in it."""
+    written = node.get("vars")
+    return (findings.read(written, dict[str, Json]) if written is not None else None) or {}
+
+
 def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
     """The case with its variables in place."""
+    if not node.members:
+        return node
     members = {
         key: each if key in ("vars", "id") else with_variables(each, variables, findings)
         for key, each in node.members.items()
@@ -109,43 +340,32 @@ def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) 
     return Node(members, node.place, node.path, node.keys)
 
 
-def _object(node: Node, key: str, findings: SuiteFindings) -> JsonObject:
-    member = node.get(key)
-    if member is None or not findings.is_mapping(member, key):
-        return {}
-    return {name: each.json for name, each in member.members.items()}
-
-
 def _messages(
-    node: Node, shared: Shared, variables: JsonObject, findings: SuiteFindings, *, has_turns: bool
+    node: Node, config: CaseConfig, shared: Shared, variables: JsonObject, findings: SuiteFindings
 ) -> tuple[CaseMessage, ...]:
     before: tuple[CaseMessage, ...] = ()
     if shared.input is not None:
         before = read_messages(with_variables(shared.input, variables, findings), "user", findings)
-    written = node.get("input")
+    written = config.input
     if written is None:
-        if not has_turns:
+        if not config.turns:
             findings.wrong(node, "the test has no input", "Write input: what the user says.")
         return before
     messages = read_messages(written, "user", findings)
-    own = node.get("input_files")
-    files = own or shared.files
+    files = config.input_files or shared.files
     if files is None:
         return (*before, *messages)
     if written.text is None:
-        told = findings.wrong if own is not None else findings.odd
-        told(files, "input_files go with an input that is text only", "Write {type: file, value: path} in content.")
+        report = findings.wrong if config.input_files is not None else findings.odd
+        report(files, "input_files go with an input that is text only", "Write {type: file, value: path} in content.")
         return (*before, *messages)
     segments = read_files(findings.items(files, "input_files", "Begin each path with a dash."), findings)
-    with_files = CaseMessage(
-        role="user", segments=(*segments, TextSegment(written.text, written.place)), place=written.place
-    )
-    return (*before, with_files)
+    text = TextSegment(written.text, written.place)
+    return (*before, CaseMessage(role="user", segments=(*segments, text), place=written.place))
 
 
-def _read_expected(node: Node, findings: SuiteFindings) -> tuple[tuple[CaseMessage, ...], Json]:
-    """The messages that are expected, and the value where it is one rather than words."""
-    written = node.get("expected_output")
+def _read_expected(written: Node | None, findings: SuiteFindings) -> tuple[tuple[CaseMessage, ...], Json]:
+    """The messages that are expected, and the value where it is one rather than text."""
     if written is None:
         return (), None
     is_conversation = "role" in written.members or any("role" in each.members for each in written.items)
@@ -167,30 +387,21 @@ def _only_value(written: Node) -> Json:
     return content.json if content is not None and isinstance(content.value, dict) else None
 
 
-def _turns(node: Node, findings: SuiteFindings) -> tuple[CaseTurn, ...]:
-    mode = findings.choice(node, "mode", ("conversation",))
-    written = node.get("turns")
-    if written is None:
-        if mode:
+def _turns(node: Node, config: CaseConfig, findings: SuiteFindings) -> tuple[CaseTurn, ...]:
+    if config.turns is None:
+        if config.mode and node.get("turns") is None:
             findings.wrong(node, "mode: conversation needs turns", "Write turns, or leave mode out.")
         return ()
     turns: list[CaseTurn] = []
-    for each in findings.items(written, "turns", "Begin each turn with a dash."):
-        if not findings.is_mapping(each, "a turn", "Write {input: …}."):
-            continue
-        findings.check_keys(each, _TURN_KEYS, "a turn")
-        said = each.get("input")
-        if said is None:
-            findings.wrong(each, "the turn has no input", "Write input: what the user says.")
-            continue
-        expected, value = _read_expected(each, findings)
+    for each in config.turns:
+        expected, value = _read_expected(each.expected_output, findings)
         turns.append(
             CaseTurn(
-                messages=_read_turn_messages(said, findings),
+                messages=_read_turn_messages(each.input, findings),
                 expected=expected,
                 expected_value=value,
-                graders=read_graders(each, LISTS, findings, is_turn=True),
-                place=each.place,
+                graders=read_graders(each.node, LISTS, findings, is_turn=True),
+                place=each.node.place,
             )
         )
     return tuple(turns)
@@ -216,30 +427,23 @@ def _graders(
 
 
 def _default_graders(
-    node: Node, criteria: str, *, is_judgeable: bool, findings: SuiteFindings
+    node: Node, config: CaseConfig, *, is_judgeable: bool, findings: SuiteFindings
 ) -> tuple[GraderSpec, ...]:
-    """A case that says what is wanted and not how to grade it is read by a judge."""
-    if not criteria and not is_judgeable:
+    """A case that says what is wanted and not how to grade it is graded by a judge."""
+    if not config.criteria and not is_judgeable:
         hint = "Write assertions, criteria or expected_output."
         findings.wrong(node, "nothing says how the test is graded", hint)
         return ()
-    aim = node.get("criteria") or node.get("expected_output") or node
+    aim = node.get("criteria") or node.get("outcome") or config.expected_output or node
     return (GraderSpec(type="llm-grader", name="llm-grader", place=aim.place),)
 
 
 def _system_prompt(node: Node, findings: SuiteFindings) -> str:
     metadata = node.get("metadata")
-    if metadata is None:
-        return ""
-    return findings.text(metadata, "systemPrompt") or findings.text(metadata, "system_prompt")
+    config = None if metadata is None else findings.read(metadata, PromptMetadata)
+    return "" if config is None else config.system_prompt
 
 
 def _tags(metadata: JsonObject) -> Sequence[str]:
     tags = metadata.get("tags")
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()
-
-
-def _read_description(node: Node, metadata: JsonObject, findings: SuiteFindings) -> JsonObject:
-    """The metadata with what else describes the case."""
-    words = {key: findings.text(node, key) for key in ("suite", "note")}
-    return metadata | {key: text for key, text in words.items() if text}

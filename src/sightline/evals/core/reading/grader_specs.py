@@ -3,12 +3,14 @@
 What is common to all types is read here; what belongs to one type is carried as it is, and the grader itself checks it.
 """
 
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from sightline.catalog.reading import REST, key
+from sightline.evals.core.reading.document import Amount, Node, Share, SuiteFindings, Text
 from sightline.evals.core.suite import GraderSpec
 from sightline.model.json import Json
-
-_COMMON = ("type", "name", "weight", "required", "min_score", "negate")
 
 
 def read_graders(
@@ -19,19 +21,19 @@ def read_graders(
     As in AgentV it weighs as much as they are many, and in a turn as much as one.
     """
     specs: list[GraderSpec] = []
-    for key in keys:
-        node = owner.get(key)
+    for name in keys:
+        node = owner.get(name)
         if node is not None:
-            specs += read_list(node, key, findings, is_turn=is_turn)
+            specs += read_list(node, name, findings, is_turn=is_turn)
     return tuple(specs)
 
 
-def read_list(node: Node, key: str, findings: SuiteFindings, *, is_turn: bool = False) -> list[GraderSpec]:
-    """The graders of one list, which is called `key`."""
+def read_list(node: Node, name: str, findings: SuiteFindings, *, is_turn: bool = False) -> list[GraderSpec]:
+    """The graders of one list, which is called `name`."""
     specs: list[GraderSpec | None] = []
     criteria: list[Json] = []
     rubric: tuple[int, Node] | None = None
-    for item in findings.items(node, key, "Begin each grader with a dash."):
+    for item in findings.items(node, name, "Begin each grader with a dash."):
         if item.text is not None:
             if not item.text.strip():
                 findings.wrong(item, "the criterion is empty", "Say what has to hold, or remove it.")
@@ -40,7 +42,7 @@ def read_list(node: Node, key: str, findings: SuiteFindings, *, is_turn: bool = 
                 rubric = (len(specs), item)
                 specs.append(None)
             criteria.append({"id": f"rubric-{len(criteria) + 1}", "outcome": item.text})
-        elif findings.is_mapping(item, "a grader", "Write {type: contains, value: …}, or a sentence that has to hold."):
+        else:
             specs.append(_read_grader(item, findings))
     if rubric is not None:
         index, first = rubric
@@ -51,31 +53,35 @@ def read_list(node: Node, key: str, findings: SuiteFindings, *, is_turn: bool = 
     return [spec for spec in specs if spec is not None]
 
 
-def _read_grader(node: Node, findings: SuiteFindings) -> GraderSpec:
-    kind = findings.text(node, "type")
-    if not kind:
-        findings.wrong(node, "the grader has no type", "Write type: contains, for example.")
-    weight = findings.number(node, "weight", least=0)
+class GraderConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What all types of graders have in common; `config` is what belongs to one type, which reads it itself.
+
+    AgentV drops a floor of 0. Here 0 is a number like any other: it is always reached, but the grader has to run.
+    """
+
+    TITLE: ClassVar[str] = "a grader"
+    EXAMPLE: ClassVar[str] = "Write {type: contains, value: …}, or a sentence that has to hold."
+
+    type: Annotated[Text, key(hint="Write type: contains, for example.")]
+    name: str = ""
+    weight: Amount = 1.0
+    required: bool | Share | None = None
+    min_score: Share | None = None
+    negate: bool = False
+    config: Annotated[dict[str, Json], REST] = {}
+
+
+def _read_grader(node: Node, findings: SuiteFindings) -> GraderSpec | None:
+    config = findings.read(node, GraderConfig)
+    if config is None:
+        return None
     return GraderSpec(
-        type=kind,
-        name=findings.text(node, "name") or kind,
-        weight=1.0 if weight is None else weight,
-        required=_read_required(node, findings),
-        min_score=findings.number(node, "min_score", least=0, most=1),
-        negate=bool(findings.flag(node, "negate")),
-        config={
-            key: each.json for key, each in node.members.items() if key not in _COMMON and not key.startswith("x-")
-        },
+        type=config.type,
+        name=config.name or config.type,
+        weight=config.weight,
+        required=None if config.required is False else config.required,
+        min_score=config.min_score,
+        negate=config.negate,
+        config=config.config,
         place=node.place,
     )
-
-
-def _read_required(node: Node, findings: SuiteFindings) -> bool | float | None:
-    required = node.get("required")
-    if required is None or required.value is False:
-        return None
-    if required.value is True:
-        return True
-    # AgentV drops a floor of 0. Here 0 is a number like any other: it is always reached, but the grader has to run.
-    least = findings.number(node, "required", least=0, most=1)
-    return None if least is None else float(least)

@@ -1,34 +1,60 @@
 """Messages as a suite writes them: in full, as parts, or in one of the short forms."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 
-from sightline.catalog.problem import nearest, quote_word
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.paths import display_path, is_link, refusal_of
-from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.catalog.problem import quote_word
+from sightline.catalog.reading import REST, key
+from sightline.evals.core.reading.document import Node, SuiteFindings
+from sightline.evals.core.reading.files import display_path, is_link, refusal_of
+from sightline.evals.core.suite import (
+    CallSegment,
+    Case,
+    CaseMessage,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    SuitePlace,
+    SuiteProblem,
+    TextSegment,
+)
 from sightline.model.json import Json
 from sightline.model.message import Role
 from sightline.wire import jsontext
 
-_TOOL_CALL_KEYS = (
-    "name",
-    "tool",
-    "arguments",
-    "input",
-    "args",
-    "output",
-    "id",
-    "type",
-    "function",
-    "status",
-    "duration_ms",
-)
-_FUNCTION_KEYS = ("name", "arguments")
-_TYPES = ("function", "tool_call")
-_TOOL_CALL_EXAMPLE = "Write {name: …, arguments: {…}}."
+_EXAMPLE = "Write {name: …, arguments: {…}}."
+
+
+Arguments: TypeAlias = Annotated[dict[str, Json] | str | None, key(aliases=("input", "args"), hint=_EXAMPLE)]
+
+
+class FunctionKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The function of a call as OpenAI's API has it."""
+
+    TITLE: ClassVar[str] = "function"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    name: str = ""
+    arguments: Annotated[dict[str, Json] | str | None, key(hint=_EXAMPLE)] = None
+
+
+class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as a suite writes it, in any of the common forms. `output` is its result."""
+
+    TITLE: ClassVar[str] = "a call"
+    EXAMPLE: ClassVar[str] = _EXAMPLE
+
+    name: str = ""
+    tool: str = ""
+    arguments: Arguments = None
+    id: str = ""
+    type: Annotated[Literal["function", "tool_call"] | None, key(hint="Leave the type out.")] = None
+    function: FunctionKeys | None = None
+    output: Json = None
+    status: Json = None
+    duration_ms: Json = None
 
 
 def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegment, ...], tuple[CaseMessage, ...]]:
@@ -36,7 +62,7 @@ def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegmen
     node = message.get("tool_calls")
     calls: list[CallSegment] = []
     results: list[CaseMessage] = []
-    for each in [] if node is None else findings.items(node, "tool_calls", _TOOL_CALL_EXAMPLE):
+    for each in [] if node is None else findings.items(node, "tool_calls", _EXAMPLE):
         call = _read_call(each, findings)
         if call is None:
             continue
@@ -52,64 +78,24 @@ def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegmen
 
 
 def _read_call(node: Node, findings: SuiteFindings) -> CallSegment | None:
-    if not findings.is_mapping(node, "a call", _TOOL_CALL_EXAMPLE):
+    call = findings.read(node, CallKeys)
+    if call is None:
         return None
-    findings.check_keys(node, _TOOL_CALL_KEYS, "a call")
-    kind = findings.text(node, "type")
-    if kind and kind not in _TYPES:
-        findings.wrong(node, f"there is no call of type {quote_word(kind)}", "Leave the type out.")
-    for key in ("status", "duration_ms"):
-        if node.get(key) is not None:
-            findings.odd(node, f"{key} of a call is not sent: no provider takes it", "Leave it out.")
-    inner = node.get("function")
-    if inner is not None:
-        if not findings.is_mapping(inner, "function", _TOOL_CALL_EXAMPLE):
-            return None
-        findings.check_keys(inner, _FUNCTION_KEYS, "function")
-    holder = inner or node
-    name = findings.text(holder, "name") or findings.text(holder, "tool")
-    if not name:
-        findings.wrong(node, "the call names no tool", _TOOL_CALL_EXAMPLE)
+    for name, value in (("status", call.status), ("duration_ms", call.duration_ms)):
+        if value is not None:
+            findings.odd(node, f"{name} of a call is not sent: no provider takes it", "Leave it out.")
+    named = call.function or call
+    tool = named.name or (named.tool if isinstance(named, CallKeys) else "")
+    if not tool:
+        findings.wrong(node, "the call names no tool", _EXAMPLE)
         return None
-    given = [key for key in ("arguments", "input", "args") if holder.get(key) is not None]
-    if len(given) > 1:
-        findings.wrong(node, f"the call has {' and '.join(given)}", "Keep arguments, and leave the others out.")
-    return CallSegment(name, _arguments(holder, given, findings), findings.text(node, "id"), node.place)
+    arguments = {} if named.arguments is None else named.arguments
+    return CallSegment(tool, arguments, call.id, node.place)
 
 
-def _arguments(holder: Node, given: list[str], findings: SuiteFindings) -> Json:
-    node = holder.get(given[0]) if given else None
-    if node is None:
-        return {}
-    if not isinstance(node.value, str | dict):
-        findings.wrong(node, f"arguments have to be a mapping or text, and this is {node.kind}", _TOOL_CALL_EXAMPLE)
-    return node.json
-
-
-ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-}
-_ROLES_ELSEWHERE = {"function": "tool", "human": "user", "ai": "assistant", "model": "assistant", "bot": "assistant"}
-_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id")
-_HINTS = {
-    "text": 'Did you mean "content"?',
-    "value": 'Did you mean "content"?',
-    "call_id": 'Did you mean "tool_call_id"?',
-    "images": "Write a part {type: image, value: path} in content.",
-    "files": "Write a part {type: file, value: path} in content.",
-}
+_OTHER_ROLES = {"function": "tool", "human": "user", "ai": "assistant", "model": "assistant", "bot": "assistant"}
 _PARTS = ("text", "file", "image", "tool_call")
-_PART_KEYS = {
-    "text": ("type", "value", "text"),
-    "file": ("type", "value"),
-    "image": ("type", "value"),
-    "image_url": ("type", "image_url"),
-}
-_PARTS_ELSEWHERE = {
+_OTHER_PARTS = {
     "input_text": "text",
     "output_text": "text",
     "input_image": "image",
@@ -118,7 +104,80 @@ _PARTS_ELSEWHERE = {
     "tool_use": "tool_call",
     "function_call": "tool_call",
 }
-_EXAMPLE = "Write {role: user, content: …}."
+_MESSAGE_EXAMPLE = "Write {role: user, content: …}."
+
+
+class MessageKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as a suite writes it."""
+
+    TITLE: ClassVar[str] = "a message"
+    EXAMPLE: ClassVar[str] = _MESSAGE_EXAMPLE
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {
+        "text": 'Did you mean "content"?',
+        "value": 'Did you mean "content"?',
+        "call_id": 'Did you mean "tool_call_id"?',
+        "images": "Write a part {type: image, value: path} in content.",
+        "files": "Write a part {type: file, value: path} in content.",
+    }
+
+    role: Annotated[Role, key(hint=_MESSAGE_EXAMPLE, instead=_OTHER_ROLES)]
+    content: Node | None = None
+    name: str = ""
+    tool_calls: Json = None
+    tool_call_id: str = ""
+
+
+class TextPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Text."""
+
+    TITLE: ClassVar[str] = "a part of type text"
+
+    value: Annotated[Node, key(aliases=("text",), hint="Write value: ….")]
+
+
+class FilePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    """The path of a file."""
+
+    TITLE: ClassVar[str] = "a part of type file"
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {"path": 'Did you mean "value"?'}
+
+    value: Annotated[Node, key(hint="Write value: ….")]
+
+
+class ImagePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image"):
+    """The path or the URL of a picture."""
+
+    TITLE: ClassVar[str] = "a part of type image"
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {"path": 'Did you mean "value"?'}
+
+    value: Annotated[Node, key(hint="Write value: ….")]
+
+
+class ImageUrl(msgspec.Struct, frozen=True, kw_only=True):
+    """The object around a URL."""
+
+    TITLE: ClassVar[str] = "image_url"
+
+    url: Annotated[Node, key(hint="Write {type: image, value: path or URL}.")]
+
+
+class ImageUrlPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image_url"):
+    """A picture as OpenAI's API has it: a URL, or an object with one."""
+
+    TITLE: ClassVar[str] = "a part of type image_url"
+
+    image_url: Annotated[Node, key(hint="Write {type: image, value: path or URL}.")]
+
+
+class CallPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
+    """A call of a tool, with the keys of one."""
+
+    others: Annotated[dict[str, Json], REST] = {}
+
+
+Part: TypeAlias = TextPart | FilePart | ImagePart | ImageUrlPart | CallPart
+# The reader takes a union of structs, which is no `type` to mypy: it is cast where it is read.
+_AnyPart = Annotated[Part, key(hint="Write text, or {type: text, value: …}.", instead=_OTHER_PARTS)]
 
 
 def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
@@ -135,7 +194,7 @@ def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[Case
                 findings.wrong(node, "the text is empty", "Write what is to be said, or leave the key out.")
             return (CaseMessage(role=role, segments=(TextSegment(text, node.place),), place=node.place),)
         case _:
-            findings.wrong(node, f"text or a list of messages has to stand here, and this is {node.kind}", _EXAMPLE)
+            findings.wrong(node, f"text or a list of messages is expected, not {node.kind}", _MESSAGE_EXAMPLE)
             return ()
 
 
@@ -144,7 +203,7 @@ def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...
     segments: list[Segment] = []
     for node in nodes:
         if node.text is None:
-            findings.wrong(node, f"a path has to stand here, and this is {node.kind}", "Write the path of a file.")
+            findings.wrong(node, f"a path is expected, not {node.kind}", "Write the path of a file.")
         else:
             segments += _file(node, node.text, findings)
     return tuple(segments)
@@ -152,44 +211,26 @@ def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...
 
 def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """A message, and behind it the results that its calls bring with them."""
-    if not findings.is_mapping(node, "a message", _EXAMPLE):
+    keys = findings.read(node, MessageKeys)
+    if keys is None:
         return ()
-    findings.check_keys(node, _KEYS, "a message", _HINTS)
-    role = _role(node, findings)
-    if role is None:
-        return ()
-    content = node.get("content")
-    segments = () if content is None else _content(content, findings)
+    role = keys.role
+    segments = () if keys.content is None else _content(keys.content, findings)
     calls, results = read_calls(node, findings)
     if calls and role != "assistant":
-        findings.wrong(node, f"tool_calls stand in a {role} message", "Only an assistant calls tools.")
-    call_id = findings.text(node, "tool_call_id")
-    if call_id and role != "tool":
-        findings.wrong(node, f"tool_call_id stands in a {role} message", "Only a tool message answers a call.")
+        findings.wrong(node, f"a {role} message has tool_calls", "Only an assistant calls tools.")
+    if keys.tool_call_id and role != "tool":
+        findings.wrong(node, f"a {role} message has a tool_call_id", "Only a tool message answers a call.")
     message = CaseMessage(
         role=role,
         segments=(*segments, *calls),
-        name=findings.text(node, "name"),
-        call_id=call_id,
+        name=keys.name,
+        call_id=keys.tool_call_id,
         place=node.place,
     )
     if role != "tool" and not any(_is_visible(segment) for segment in message.segments):
         findings.odd(node, f"the {role} message is empty: it is not sent", "Give it content, or remove it.")
     return (message, *results)
-
-
-def _role(node: Node, findings: SuiteFindings) -> Role | None:
-    written = node.get("role")
-    if written is None:
-        findings.wrong(node, "the message has no role", _EXAMPLE)
-        return None
-    text = written.text or ""
-    if text in ROLES:
-        return ROLES[text]
-    other = _ROLES_ELSEWHERE.get(text.lower())
-    hint = f'Did you mean "{other}"?' if other else nearest(text, ROLES)
-    findings.wrong(written, f"there is no role {quote_word(str(written.json))}", hint)
-    return None
 
 
 def _is_visible(segment: Segment) -> bool:
@@ -209,54 +250,36 @@ def _content(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
         case list() as items:
             return tuple(segment for each in items for segment in _part(each, findings))
         case _:
-            findings.wrong(node, f"content has to be text or parts, and this is {node.kind}", "Put it in quotes.")
+            findings.wrong(node, f"content must be text or parts, not {node.kind}", "Put it in quotes.")
             return ()
 
 
 def _as_json(node: Node) -> TextSegment:
-    """An object in place of words is told as JSON."""
+    """An object in place of text is sent as JSON."""
     return TextSegment(msgspec.json.format(jsontext.encode(node.json)).decode(), node.place)
 
 
 def _part(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
     if node.text is not None:
         return (TextSegment(node.text, node.place),)
-    if not findings.is_mapping(node, "a part", "Write text, or {type: text, value: …}."):
+    part: Part | None = findings.read(node, cast(type[Part], _AnyPart))
+    match part:
+        case None:
+            return ()
+        case CallPart():
+            calls, _ = read_calls(Node({"tool_calls": Node([node], node.place, node.path)}, node.place), findings)
+            return calls
+        case ImageUrlPart(image_url=link):
+            holder = findings.read(link, ImageUrl) if link.members else None
+            value = link if holder is None else holder.url
+        case _:
+            value = part.value
+    if value.text is None:
+        findings.wrong(value, f"{part.TITLE} needs text as its value", "Write value: ….")
         return ()
-    kind = findings.text(node, "type")
-    if kind == "tool_call":
-        calls, _ = read_calls(Node({"tool_calls": Node([node], node.place, node.path)}, node.place), findings)
-        return calls
-    if kind not in _PART_KEYS:
-        other = _PARTS_ELSEWHERE.get(kind)
-        hint = f'Did you mean "{other}"?' if other else nearest(kind, _PARTS)
-        message = f"there is no part of type {quote_word(kind)}" if kind else "the part has no type"
-        findings.wrong(node.get("type") or node, message, hint)
-        return ()
-    findings.check_keys(node, _PART_KEYS[kind], f"a part of type {kind}", {"path": 'Did you mean "value"?'})
-    if kind == "image_url":
-        return _read_image_url(node, findings)
-    if kind == "text" and node.get("text") is not None and node.get("value") is not None:
-        findings.wrong(node, "the part has both value and text", "Leave one of them out.")
-    value = node.get("value") or (node.get("text") if kind == "text" else None)
-    if value is None or value.text is None:
-        findings.wrong(value or node, f"a part of type {kind} needs text as its value", "Write value: ….")
-        return ()
-    if kind == "text":
+    if isinstance(part, TextPart):
         return (TextSegment(value.text, value.place),)
-    return _image(value, value.text, findings) if kind == "image" else _file(value, value.text, findings)
-
-
-def _read_image_url(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
-    """A picture in the words of another interface: a URL, or an object with one."""
-    link = node.get("image_url")
-    url = link.get("url") if link is not None and link.members else link
-    if link is not None and link.members:
-        findings.check_keys(link, ("url",), "image_url")
-    if url is None or url.text is None:
-        findings.wrong(node, "the image has no URL", "Write {type: image, value: path or URL}.")
-        return ()
-    return _image(url, url.text, findings)
+    return _file(value, value.text, findings) if isinstance(part, FilePart) else _image(value, value.text, findings)
 
 
 def _image(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
@@ -274,3 +297,58 @@ def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
     if refusal is not None:
         findings.wrong(node, *refusal)
     return refusal is None
+
+
+def check_pairing(case: Case) -> tuple[SuiteProblem, ...]:
+    """Calls without a result are errors, for no provider takes them; so are results that name a call that is not
+    there. A result without any call before it is a warning: a call is put in front of it."""
+    problems: list[SuiteProblem] = []
+    waiting: list[CallSegment] = []
+    messages: Iterable[CaseMessage] = (*case.messages, *(each for turn in case.turns for each in turn.messages))
+    for message in messages:
+        if message.role == "tool":
+            problems += _check_result(message, waiting)
+            continue
+        if message.role in ("user", "assistant") and waiting:
+            problems += [_problem_of_call(call) for call in waiting]
+            waiting = []
+        waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
+    return (*problems, *(_problem_of_call(call) for call in waiting))
+
+
+def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegment | None:
+    """The call that a tool message answers: by id, else by name, else the oldest."""
+    calls = list(waiting)
+    if message.call_id:
+        return next((call for call in calls if call.id == message.call_id), None)
+    named = [call for call in calls if message.name and call.name == message.name]
+    return next(iter(named or calls), None)
+
+
+def _check_result(message: CaseMessage, waiting: list[CallSegment]) -> list[SuiteProblem]:
+    call = find_call(message, waiting)
+    if call is not None:
+        waiting[:] = [each for each in waiting if each is not call]
+        return []
+    if message.call_id:
+        known = ", ".join(each.id for each in waiting if each.id)
+        hint = f"Calls that wait: {known}." if known else "Write the call into tool_calls of the message before."
+        return [_problem(message.place, f"no call before it has the id {quote_word(message.call_id)}", hint)]
+    text = "no call stands before this result: one without arguments is put there"
+    hint = "Write tool_calls: [{name: …, arguments: {…}}] into the assistant message before."
+    return [_problem(message.place, text, hint, is_error=False)]
+
+
+def _problem_of_call(call: CallSegment) -> SuiteProblem:
+    hint = "Add a message with role: tool behind it."
+    return _problem(call.place, f"the call of {quote_word(call.name)} has no result", hint)
+
+
+def _problem(place: SuitePlace, message: str, suggestion: str, *, is_error: bool = True) -> SuiteProblem:
+    return SuiteProblem(
+        place=place,
+        path="",
+        message=message,
+        suggestion=suggestion,
+        severity="error" if is_error else "warning",
+    )

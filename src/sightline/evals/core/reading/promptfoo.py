@@ -2,34 +2,24 @@
 an error that says what to write instead, or a warning where the answers are the same without it."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated, ClassVar, cast
+
+import msgspec
 
 from sightline.catalog.problem import likely, quote_word
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node, node_of
+from sightline.catalog.reading import SELF
+from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Texts, as_tuple, node_of
+from sightline.evals.core.reading.files import Need
 from sightline.evals.core.reading.promptfoo_prompts import load_file, read_prompts, read_text
 from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
-from sightline.evals.core.reading.requests import Need
 from sightline.evals.core.target import SuiteTarget
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
 
 _CONVERT = "Convert it by hand: see docs/guide/evals.md."
-_KEYS = ("description", "providers", "targets", "prompts", "defaultTest", "tests", "tags", "evaluateOptions", "$schema")
-_UNUSED = {
-    **dict.fromkeys(("outputPath", "sharing", "writeLatestResults"), "Name files with --output, --jsonl or --junit."),
-    "commandLineOptions": "Say it on the command line, if it is wanted.",
-    "env": "Set the variables before the run.",
-    "metadata": "Leave it out, or give it to the tests.",
-}
-_TEST_KEYS = ("description", "vars", "assert", "threshold", "metadata", "options")
-_TEST_OPTIONS = ("prefix", "suffix", "provider", "disableVarExpansion")
-_OPTION_KEYS = ("maxConcurrency", "repeat", "cache")
-_UNUSED_OPTIONS = ("delay", "showProgressBar", "timeoutMs", "maxEvalTimeMs", "generateSuggestions", "eventSource")
-_ASSERT_KEYS = ("type", "value", "threshold", "weight", "metric", "provider")
-_SET_KEYS = ("type", "assert", "threshold", "weight", "metric")
 _NOT = "not-"
 _SET = "assert-set"
 _AS_VALUE = frozenset({"contains", "icontains", "equals", "regex", "starts-with", "is-json"})
@@ -38,6 +28,92 @@ _AS_THRESHOLD = {"latency": "threshold", "cost": "budget"}
 _JUDGED = frozenset({"llm-rubric", "g-eval", "model-graded-closedqa"})
 _KNOWN = (*_AS_VALUE, *_AS_LIST, *_AS_THRESHOLD, *_JUDGED, _SET)
 _MOST_CASES = 100_000
+
+
+class RunKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`evaluateOptions` of a suite."""
+
+    TITLE: ClassVar[str] = "evaluateOptions"
+    UNUSED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("delay", "showProgressBar", "timeoutMs", "maxEvalTimeMs", "generateSuggestions", "eventSource"),
+        "Set limits for the target in the configuration.",
+    )
+
+    workers: Count | None = msgspec.field(default=None, name="maxConcurrency")
+    repeat: Count | None = None
+    cache: bool | None = None
+
+
+class SuiteKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite as promptfoo writes it."""
+
+    TITLE: ClassVar[str] = "a promptfoo suite"
+    UNUSED: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("outputPath", "sharing", "writeLatestResults"), "Name files with --output, --jsonl or --junit."
+        ),
+        "commandLineOptions": "Say it on the command line, if it is wanted.",
+        "env": "Set the variables before the run.",
+        "metadata": "Leave it out, or give it to the tests.",
+    }
+    KEY_HINTS: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("scenarios", "derivedMetrics", "extensions", "nunjucksFilters", "redteam"), _CONVERT
+    )
+
+    description: Json = None
+    schema_: Json = msgspec.field(default=None, name="$schema")
+    providers: Node | None = None
+    targets: Node | None = None
+    prompts: Json = None
+    default_test: Node | None = msgspec.field(default=None, name="defaultTest")
+    tests: Node | None = None
+    tags: Node | None = None
+    options: RunKeys = msgspec.field(default=RunKeys(), name="evaluateOptions")
+
+
+class CaseKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A test, or what holds for all of them."""
+
+    TITLE: ClassVar[str] = "a test"
+    EXAMPLE: ClassVar[str] = "Of files with tests, YAML and JSON are read."
+
+    description: str = ""
+    vars: dict[str, Node] = {}
+    asserts: tuple[Node, ...] = msgspec.field(default=(), name="assert")
+    threshold: Share | None = None
+    metadata: dict[str, Node] = {}
+    options: dict[str, Node] = {}
+    node: Annotated[Node, SELF]
+
+
+class AssertKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """An assertion."""
+
+    TITLE: ClassVar[str] = "an assertion"
+    EXAMPLE: ClassVar[str] = "Write {type: contains, value: …}."
+    KEY_HINTS: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("transform", "rubricPrompt", "contextTransform", "config", "$ref"), _CONVERT
+    )
+
+    type: str = ""
+    value: Node | None = None
+    threshold: Amount | None = None
+    weight: Json = None
+    metric: Json = None
+    provider: Node | None = None
+    node: Annotated[Node, SELF]
+
+
+class SetKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A set of assertions."""
+
+    TITLE: ClassVar[str] = "a set of assertions"
+
+    type: str = ""
+    asserts: tuple[Node, ...] = msgspec.field(default=(), name="assert")
+    threshold: Share | None = None
+    weight: Json = None
+    metric: Json = None
 
 
 def is_promptfoo(document: Node) -> bool:
@@ -49,25 +125,20 @@ def as_suite(
     document: Node, file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Node, tuple[SuiteTarget, ...]]]:
     """The same suite in our form, each value where it was found, and the targets that it describes itself."""
-    for key, hint in _UNUSED.items():
-        if key in document.members:
-            findings.odd(document.members[key], f"{key} is not used", hint)
-    hints = dict.fromkeys(("scenarios", "derivedMetrics", "extensions", "nunjucksFilters", "redteam"), _CONVERT)
-    findings.check_keys(document, (*_KEYS, *_UNUSED), "a promptfoo suite", hints)
+    suite = findings.read(document, SuiteKeys)
+    assert suite is not None  # it is a mapping, and no key of it is required
     providers = PromptfooProviders(findings)
     reader = _Tests(file, findings, providers)
-    names = yield from _provider_names(document, file, providers)
-    tests = yield from reader.read(document)
+    names = yield from _provider_names(suite, file, providers)
+    tests = yield from reader.read(document, suite)
     place, path = document.place, document.path
     members: dict[str, Node] = {
         key: each for key in ("description", "$schema") if (each := document.get(key)) is not None
     }
-    tags = document.get("tags")
-    if tags is not None:
-        members["tags"] = _tags(tags)
-    written = document.get("tests")
-    members["tests"] = Node(tests, place if written is None else written.place, (*path, "tests"))
-    execution = _execution(document, findings) | ({"targets": [*names]} if names else {})
+    if suite.tags is not None:
+        members["tags"] = _tags(suite.tags)
+    members["tests"] = Node(tests, place if suite.tests is None else suite.tests.place, (*path, "tests"))
+    execution = _execution(suite.options) | ({"targets": [*names]} if names else {})
     members["execution"] = node_of(execution, place, (*path, "execution"))
     return Node(members, place, path, document.keys), tuple(providers.targets.values())
 
@@ -88,11 +159,10 @@ def _as_text(node: Node) -> Node:
 
 
 def _provider_names(
-    document: Node, file: str, providers: PromptfooProviders
+    suite: SuiteKeys, file: str, providers: PromptfooProviders
 ) -> Generator[Need, bytes | None, list[str]]:
     names: list[str] = []
-    for key in ("providers", "targets"):
-        node = document.get(key)
+    for key, node in (("providers", suite.providers), ("targets", suite.targets)):
         if node is None:
             continue
         node = yield from load_file(node, file, providers.findings, key)
@@ -103,21 +173,10 @@ def _provider_names(
     return list(dict.fromkeys(names))
 
 
-def _execution(document: Node, findings: SuiteFindings) -> JsonObject:
-    execution: JsonObject = {}
-    options = document.get("evaluateOptions")
-    if options is None or not findings.is_mapping(options, "evaluateOptions"):
-        return execution
-    for key in _UNUSED_OPTIONS:
-        if key in options.members:
-            findings.odd(options.members[key], f"{key} is not used", "Set limits for the target in the configuration.")
-    findings.check_keys(options, (*_OPTION_KEYS, *_UNUSED_OPTIONS), "evaluateOptions")
-    workers = findings.number(options, "maxConcurrency", least=1, is_whole=True)
-    repeat = findings.number(options, "repeat", least=1, is_whole=True)
-    execution |= {} if workers is None else {"workers": min(50, int(workers))}
-    execution |= {} if repeat is None else {"trials": {"count": int(repeat)}}
-    cache = findings.flag(options, "cache")
-    return execution | ({} if cache is None else {"cache": cache})
+def _execution(options: RunKeys) -> JsonObject:
+    execution: JsonObject = {} if options.workers is None else {"workers": min(50, options.workers)}
+    execution |= {} if options.repeat is None else {"trials": {"count": options.repeat}}
+    return execution | ({} if options.cache is None else {"cache": options.cache})
 
 
 @dataclass
@@ -128,55 +187,42 @@ class _Tests:
     findings: SuiteFindings
     providers: PromptfooProviders
 
-    def read(self, document: Node) -> Generator[Need, bytes | None, list[Node]]:
+    def read(self, document: Node, suite: SuiteKeys) -> Generator[Need, bytes | None, list[Node]]:
         findings = self.findings
-        empty = Node({}, document.place)
-        default = yield from load_file(document.get("defaultTest") or empty, self.file, findings, "defaultTest")
-        if not findings.is_mapping(default, "defaultTest"):
-            default = empty
-        findings.check_keys(default, _TEST_KEYS, "defaultTest")
+        default = CaseKeys(node=Node({}, document.place))
+        if suite.default_test is not None:
+            node = yield from load_file(suite.default_test, self.file, findings, "defaultTest")
+            default = findings.read(node, CaseKeys) or default
         prompts = yield from read_prompts(document, self.file, findings)
-        written = document.get("tests")
         tests: list[Node] = []
-        listed = (
-            []
-            if written is None
-            else [written]
-            if written.text is not None
-            else findings.items(written, "tests", _CONVERT)
-        )
         index = 0
-        for each in listed:
+        for each in _tests_in(suite.tests, findings):
             found = yield from load_file(each, self.file, findings, "tests")
-            for test in found.items if found is not each and found.items else [found]:
-                if findings.is_mapping(test, "a test", "Of files with tests, YAML and JSON are read."):
-                    findings.check_keys(test, _TEST_KEYS, "a test")
+            for node in found.items if found is not each and found.items else [found]:
+                test = findings.read(node, CaseKeys)
+                if test is not None:
                     tests += yield from self._cases(test, default, prompts, index)
                 index += 1
         return tests
 
     def _cases(
-        self, test: Node, default: Node, prompts: list[Node], index: int
+        self, test: CaseKeys, default: CaseKeys, prompts: list[Node], index: int
     ) -> Generator[Need, bytes | None, list[Node]]:
-        findings = self.findings
-        place, path = test.place, test.path
-        words = findings.text(test, "description") or f"test-{index + 1}"
-        name = re.sub(r"\s+", " ", words).strip()
+        place, path = test.node.place, test.node.path
+        name = re.sub(r"\s+", " ", test.description or f"test-{index + 1}").strip()
         options = {**self._options(default), **self._options(test)}
         judge = options.get("provider")
         target = "" if judge is None else self.providers.name_of(judge)
-        threshold = findings.number(test, "threshold", least=0, most=1)
-        if threshold is None:
-            threshold = findings.number(default, "threshold", least=0, most=1)
+        threshold = default.threshold if test.threshold is None else test.threshold
         graders: list[Node] = []
         for owner in (default, test):
-            graders += yield from self._graders(owner, target, is_needed=threshold is None)
+            graders += yield from self._graders(owner.asserts, target, is_needed=threshold is None)
         variants = yield from self._variants(default, test, options)
         shared = {
             "assertions": Node(graders, place, (*path, "assert")),
             "conversation_id": Node(name, place, path),
         }
-        metadata = {**self._members(default, "metadata"), **self._members(test, "metadata")}
+        metadata = {**default.metadata, **test.metadata}
         if metadata:
             shared["metadata"] = Node(metadata, place, (*path, "metadata"))
         # Where each assertion has to pass for itself, there is nothing left for their mean to decide.
@@ -194,21 +240,18 @@ class _Tests:
                 cases.append(Node(members, place, path, dict.fromkeys(members, place)))
         return cases
 
-    def _options(self, owner: Node) -> dict[str, Node]:
-        node = owner.get("options")
-        if node is None or not self.findings.is_mapping(node, "options"):
-            return {}
-        for key, each in node.members.items():
-            if key not in _TEST_OPTIONS:
+    def _options(self, owner: CaseKeys) -> dict[str, Node]:
+        for name, each in owner.options.items():
+            if name not in ("prefix", "suffix", "provider", "disableVarExpansion"):
                 hint = "Take it out, or compute it in a code-grader."
-                self.findings.wrong(each, f"there is no counterpart to the option {quote_word(key)}", hint)
-        return node.members
+                self.findings.wrong(each, f"there is no counterpart to the option {quote_word(name)}", hint)
+        return owner.options
 
     def _variants(
-        self, default: Node, test: Node, options: dict[str, Node]
+        self, default: CaseKeys, test: CaseKeys, options: dict[str, Node]
     ) -> Generator[Need, bytes | None, list[tuple[str, dict[str, Node]]]]:
         """The variables of a test, once for every combination of the values that lists give, as promptfoo does."""
-        values = {**self._members(default, "vars"), **self._members(test, "vars")}
+        values = {**default.vars, **test.vars}
         for key, each in values.items():
             values[key] = _as_text((yield from read_text(each, self.file, self.findings)))
         keeps = options.get("disableVarExpansion")
@@ -219,7 +262,7 @@ class _Tests:
         for items in many.values():
             count *= len(items)
         if count > _MOST_CASES:
-            self.findings.wrong(test, f"the lists of values make {count} tests", "Take some of the values out.")
+            self.findings.wrong(test.node, f"the lists of values make {count} tests", "Take some of the values out.")
             return []
         found: list[tuple[str, dict[str, Node]]] = []
         for key, items in many.items():
@@ -243,19 +286,14 @@ class _Tests:
             return prompt
         return Node(f"{texts[0]}{prompt.text}{texts[1]}", prompt.place, prompt.path)
 
-    def _members(self, owner: Node, key: str) -> dict[str, Node]:
-        node = owner.get(key)
-        return dict(node.members) if node is not None and self.findings.is_mapping(node, key) else {}
-
     # --- assertions ---
 
-    def _graders(self, owner: Node, target: str, *, is_needed: bool) -> Generator[Need, bytes | None, list[Node]]:
+    def _graders(
+        self, asserts: tuple[Node, ...], target: str, *, is_needed: bool
+    ) -> Generator[Need, bytes | None, list[Node]]:
         """The graders of assertions. Without a threshold all of them have to pass (`is_needed`), as in promptfoo."""
-        node = owner.get("assert")
         found: list[Node] = []
-        for each in [] if node is None else self.findings.items(node, "assert"):
-            if not self.findings.is_mapping(each, "an assertion", "Write {type: contains, value: …}."):
-                continue
+        for each in asserts:
             grader = yield from self._grader(each, target)
             if grader is not None:
                 needed: JsonObject = (
@@ -266,52 +304,58 @@ class _Tests:
 
     def _grader(self, node: Node, target: str) -> Generator[Need, bytes | None, JsonObject | None]:
         findings = self.findings
-        written = findings.text(node, "type")
-        kind = written.removeprefix(_NOT)
-        grader: JsonObject = {"negate": True} if written != kind else {}
-        for key, ours in (("metric", "name"), ("weight", "weight")):
-            each = node.get(key)
-            grader |= {} if each is None else {ours: each.json}
-        if kind == _SET:
-            return grader | (yield from self._set(node, target))
-        hints = dict.fromkeys(("transform", "rubricPrompt", "contextTransform", "config", "$ref"), _CONVERT)
-        findings.check_keys(node, _ASSERT_KEYS, "an assertion", hints)
-        if node.get("threshold") is not None and kind not in _AS_THRESHOLD:
-            hint = "A rubric is met or not; others hold or do not." if kind in _JUDGED else "Leave it out."
-            findings.odd(node.members["threshold"], f"threshold of {written} is not used", hint)
-        value = node.get("value")
-        value = None if value is None else (yield from read_text(value, self.file, findings))
-        return self._grader_from(node, kind, value, target, grader)
+        kind = node.get("type")
+        is_set = kind is not None and (kind.text or "").removeprefix(_NOT) == _SET
+        keys = findings.read(node, SetKeys) if is_set else findings.read(node, AssertKeys)
+        if keys is None:
+            return None
+        grader: JsonObject = {"negate": True} if keys.type.startswith(_NOT) else {}
+        grader |= {} if keys.metric is None else {"name": keys.metric}
+        grader |= {} if keys.weight is None else {"weight": keys.weight}
+        if isinstance(keys, SetKeys):
+            return grader | (yield from self._set(keys, target))
+        bare = keys.type.removeprefix(_NOT)
+        if keys.threshold is not None and bare not in _AS_THRESHOLD:
+            hint = "A rubric is met or not; others hold or do not." if bare in _JUDGED else "Leave it out."
+            findings.odd(node.members["threshold"], f"threshold of {keys.type} is not used", hint)
+        value = None if keys.value is None else (yield from read_text(keys.value, self.file, findings))
+        return self._grader_from(keys, bare, value, target, grader)
 
     def _grader_from(
-        self, node: Node, kind: str, value: Node | None, target: str, grader: JsonObject
+        self, keys: AssertKeys, kind: str, value: Node | None, target: str, grader: JsonObject
     ) -> JsonObject | None:
         findings = self.findings
         if kind in _AS_THRESHOLD:
-            limit = findings.number(node, "threshold", least=0)
-            return grader | {"type": kind, _AS_THRESHOLD[kind]: limit}
+            return grader | {"type": kind, _AS_THRESHOLD[kind]: keys.threshold}
         if kind in _JUDGED:
             if value is None or value.text is None:
-                findings.wrong(node, f"the value of {kind} has to be text", "Write what has to hold.")
+                findings.wrong(keys.node, f"the value of {kind} must be text", "Write what has to hold.")
                 return None
-            own = node.get("provider")
-            judge = target if own is None else self.providers.name_of(own)
+            judge = target if keys.provider is None else self.providers.name_of(keys.provider)
             criterion: JsonObject = {"id": "rubric-1", "outcome": value.text}
             return grader | {"type": "rubrics", "criteria": [criterion]} | ({"target": judge} if judge else {})
         if kind == "is-json" and value is not None:
             return grader | {"type": kind, "schema": value.json}
         if kind in _AS_LIST:
-            listed = Node({"value": value}, node.place, node.path) if value is not None else node
-            return grader | {"type": kind, "value": [*findings.texts(listed, "value")]}
+            # The texts of a list from files keep the path of the one value, so they are read by their own nodes.
+            texts = () if value is None else self._texts(value)
+            return grader | {"type": kind, "value": [*texts]}
         if kind in _AS_VALUE:
             return grader | {"type": kind} | ({} if value is None else {"value": value.json})
-        findings.wrong(node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
+        findings.wrong(keys.node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
         return None
 
-    def _set(self, node: Node, target: str) -> Generator[Need, bytes | None, JsonObject]:
+    def _texts(self, value: Node) -> tuple[str, ...]:
+        return as_tuple(self.findings.read(value, cast(type[str | tuple[str, ...]], Texts)) or ())
+
+    def _set(self, keys: SetKeys, target: str) -> Generator[Need, bytes | None, JsonObject]:
         """Assertions that count as one: all have to pass, or their mean has to reach a threshold."""
-        self.findings.check_keys(node, _SET_KEYS, "a set of assertions")
-        least = self.findings.number(node, "threshold", least=0, most=1)
-        members = yield from self._graders(node, target, is_needed=least is None)
+        members = yield from self._graders(keys.asserts, target, is_needed=keys.threshold is None)
         grader: JsonObject = {"type": "composite", "assertions": [each.json for each in members]}
-        return grader | ({} if least is None else {"min_score": least})
+        return grader | ({} if keys.threshold is None else {"min_score": keys.threshold})
+
+
+def _tests_in(written: Node | None, findings: SuiteFindings) -> list[Node]:
+    if written is None:
+        return []
+    return [written] if written.text is not None else findings.items(written, "tests", _CONVERT)

@@ -5,13 +5,11 @@ from collections.abc import Generator
 
 from sightline.catalog.problem import quote_word
 from sightline.errors import Fault
-from sightline.evals.core.place import SuitePlace, SuiteProblem
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node, node_of
-from sightline.evals.core.reading.other_files import paths_of
-from sightline.evals.core.reading.paths import FILE
-from sightline.evals.core.reading.requests import Need
+from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
+from sightline.evals.core.reading.files import FILE, Need
+from sightline.evals.core.reading.sources import paths_of
 from sightline.evals.core.reading.yaml_text import decode_text, read_yaml
+from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.wire import jsontext
 
 _TEXTS = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml")
@@ -154,7 +152,7 @@ def _parse_prompt(prompt: Node, text: str, findings: SuiteFindings) -> Node:
 
 
 def _check_template(node: Node, findings: SuiteFindings) -> None:
-    """Tell of what promptfoo would compute and what would be sent as it stands here."""
+    """Report what promptfoo would compute and what would be sent as it is written here."""
     for each in (*node.members.values(), *node.items):
         _check_template(each, findings)
     if node.text is None:

@@ -1,24 +1,21 @@
 """promptfoo's providers: `openai:chat:gpt-4o-mini` and the like, with their `config`, as targets of ours."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from sightline.catalog.problem import quote_word
 from sightline.catalog.provider import DialectName
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.node import Node
+from sightline.catalog.reading import SELF, key
+from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text
 from sightline.evals.core.target import SuiteTarget
 
-_KEYS = ("id", "label", "config")
-_UNUSED = {
-    "delay": "Set rpm for the target in the configuration.",
-    "env": "Set the variables before the run.",
-}
-_REFUSED = {
-    "prompts": "Write a suite for each provider that has prompts of its own.",
-    "transform": "Grade the answer as it is, or with a code-grader.",
-}
+T = TypeVar("T")
+
 _VENDORS = {
     "openai": "openai",
     "anthropic": "anthropic",
@@ -55,6 +52,74 @@ _SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 _KEY = "Write apiKeyEnvar: and the name of the variable that holds it."
 
 
+MaxTokens: TypeAlias = Annotated[
+    Count | None,
+    key(aliases=("max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict"), first_wins=True),
+]
+Seed: TypeAlias = Annotated[int, Meta(ge=-(2**53))]
+
+
+class SamplingKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """How freely a model answers."""
+
+    TITLE: ClassVar[str] = "generationConfig"
+    UNUSED: ClassVar[Mapping[str, str]] = {"*": "Do without it."}
+
+    temperature: Amount | None = None
+    top_p: Annotated[Share | None, key(aliases=("topP",))] = None
+    seed: Seed | None = None
+    max_tokens: MaxTokens = None
+
+
+class ReasoningKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a model thinks."""
+
+    TITLE: ClassVar[str] = "reasoning"
+    UNUSED: ClassVar[Mapping[str, str]] = {"*": "Do without it."}
+
+    effort: str = ""
+
+
+class ConfigKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`config` of a provider. A key of it that is not carried over is a warning."""
+
+    TITLE: ClassVar[str] = "a provider's config"
+    UNUSED: ClassVar[Mapping[str, str]] = {"*": "Set it for the target in the configuration, or do without it."}
+
+    api_base_url: str = msgspec.field(default="", name="apiBaseUrl")
+    api_host: str = msgspec.field(default="", name="apiHost")
+    api_key_env: str = msgspec.field(default="", name="apiKeyEnvar")
+    api_key: Node | None = msgspec.field(default=None, name="apiKey")
+    headers: dict[str, str] = {}
+    temperature: Amount | None = None
+    top_p: Annotated[Share | None, key(aliases=("topP",))] = None
+    seed: Seed | None = None
+    max_tokens: MaxTokens = None
+    generation: SamplingKeys = msgspec.field(default=SamplingKeys(), name="generationConfig")
+    reasoning_effort: str = ""
+    reasoning: ReasoningKeys = ReasoningKeys()
+    node: Annotated[Node, SELF]
+
+
+class ProviderKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider as promptfoo's suites write it."""
+
+    TITLE: ClassVar[str] = "a provider"
+    EXAMPLE: ClassVar[str] = "Write its id, such as openai:gpt-4o-mini."
+    UNUSED: ClassVar[Mapping[str, str]] = {
+        "delay": "Set rpm for the target in the configuration.",
+        "env": "Set the variables before the run.",
+    }
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {
+        "prompts": "Write a suite for each provider that has prompts of its own.",
+        "transform": "Grade the answer as it is, or with a code-grader.",
+    }
+
+    id: Annotated[Text, key(hint="Write id: openai:gpt-4o-mini, for example.")]
+    label: str = ""
+    config: ConfigKeys | None = None
+
+
 @dataclass
 class PromptfooProviders:
     """Reads providers; `targets` are those that need more than a name of ours."""
@@ -63,41 +128,81 @@ class PromptfooProviders:
     targets: dict[str, SuiteTarget] = field(default_factory=dict)
 
     def name_of(self, node: Node) -> str:
-        """The target that a provider is here, by its name; empty where it is none, and that is told."""
+        """The target that a provider is here, by its name; empty where it is none, which is reported."""
         node = _unwrap(node)
         if node.text is not None:
-            return self._add_model(node, node.text, "", Node({}, node.place, node.path))
-        if not self.findings.is_mapping(node, "a provider", "Write its id, such as openai:gpt-4o-mini."):
-            return ""
-        for key, hint in _UNUSED.items():
-            if node.get(key) is not None:
-                self.findings.odd(node.members[key], f"{key} of a provider is not used", hint)
-        self.findings.check_keys(node, (*_KEYS, *_UNUSED), "a provider", _REFUSED)
-        name = self.findings.text(node, "id")
-        if not name:
-            self.findings.wrong(node, "the provider has no id", "Write id: openai:gpt-4o-mini, for example.")
-            return ""
-        config = node.get("config") or Node({}, node.place, node.path)
-        if not self.findings.is_mapping(config, "config"):
-            return ""
-        return self._add_model(node, name, self.findings.text(node, "label"), config)
+            return self._add_model(node, node.text, "", ConfigKeys(node=Node({}, node.place, node.path)))
+        written = self.findings.read(node, ProviderKeys)
+        return "" if written is None else self._add_model(node, written.id, written.label, written.config)
 
-    def _add_model(self, node: Node, name: str, label: str, config: Node) -> str:
+    def _add_model(self, node: Node, name: str, label: str, config: "ConfigKeys | None") -> str:
         found = self._model(node, name)
         if found is None:
             return ""
+        config = config or ConfigKeys(node=Node({}, node.place, node.path))
         model, dialect = found
         vendor = model.partition("/")[0]
-        if dialect is None and vendor == "openai" and (config.get("apiBaseUrl") or config.get("apiHost")):
+        if dialect is None and vendor == "openai" and (config.api_base_url or config.api_host):
             # promptfoo asks a bare `openai:MODEL` over Chat Completions, and a relay often has nothing else.
             dialect = "openai-chat"
-        target = _Config(config, self.findings, vendor).target(label or name, model, dialect)
+        target = self._target(config, vendor, label or name, model, dialect)
         if not target.has_own_provider and not label and target == SuiteTarget(name=name, model=model):
             return model
         if self.targets.setdefault(target.name, target) != target:
             hint = "Give each a label of its own."
             self.findings.wrong(node, f"two providers are called {quote_word(target.name)}", hint)
         return target.name
+
+    def _target(
+        self, config: "ConfigKeys", vendor: str, name: str, model: str, dialect: DialectName | None
+    ) -> SuiteTarget:
+        url, key_env = self._url(config, vendor), self._key_env(config)
+        if url and not key_env:
+            hint = "Write apiKeyEnvar: and the variable with the key for it, if it wants one."
+            self.findings.odd(config.node, f"no key is sent to {url}: the suite names none for it", hint)
+        inner = config.generation
+        return SuiteTarget(
+            name=name,
+            model=model,
+            dialect=dialect,
+            base_url=url,
+            key_env=key_env,
+            headers=self._headers(config),
+            temperature=_first(config.temperature, inner.temperature),
+            top_p=_first(config.top_p, inner.top_p),
+            seed=_first(config.seed, inner.seed),
+            max_tokens=_first(config.max_tokens, inner.max_tokens),
+            effort=config.reasoning_effort or config.reasoning.effort or None,
+        )
+
+    def _url(self, config: "ConfigKeys", vendor: str) -> str:
+        url, host = config.api_base_url.rstrip("/"), config.api_host.strip("/")
+        if host and not url:
+            url = host if "://" in host else f"https://{host}"
+            url = url if vendor in ("anthropic", "gemini") or _VERSION.search(url) else f"{url}/v1"
+        if url and vendor == "ollama" and not _VERSION.search(url):
+            url = f"{url}/v1"
+        if url and not url.startswith(("http://", "https://")):
+            self.findings.wrong(config.node, f"{quote_word(url)} is no http(s) address", "Write apiBaseUrl: https://….")
+            return ""
+        return url
+
+    def _key_env(self, config: "ConfigKeys") -> str:
+        if config.api_key is None:
+            return config.api_key_env
+        reference = _REFERENCE.fullmatch((config.api_key.text or "").strip())
+        if reference is None:
+            self.findings.wrong(config.api_key, "a key does not belong in a file", _KEY)
+            return config.api_key_env
+        return config.api_key_env or reference[1] or reference[2]
+
+    def _headers(self, config: "ConfigKeys") -> dict[str, str]:
+        for name in config.headers:
+            if _SECRET.search(name):
+                hint = "Name the variable with its value in env_headers of [providers.NAME]."
+                message = f"the header {name} looks like a key, which belongs in no file"
+                self.findings.wrong(config.node.members["headers"].members[name], message, hint)
+        return {name: value for name, value in config.headers.items() if not _SECRET.search(name)}
 
     def _model(self, node: Node, name: str) -> tuple[str, DialectName | None] | None:
         """The model in our words, and the API that its name asks for."""
@@ -141,112 +246,11 @@ def _unwrap(node: Node) -> Node:
     ((name, options),) = node.members.items()
     if f"{name}:" in _PROGRAMS and options.text is not None:
         return Node(f"{name}: {options.text}", node.place, node.path)  # without quotes, YAML makes a mapping of it
-    if name in _KEYS or not isinstance(options.value, dict):
+    if name in ("id", "label", "config") or not isinstance(options.value, dict):
         return node
     place = node.key_place(name)
     return Node({"id": Node(name, place, options.path), **options.members}, place, options.path, options.keys)
 
 
-@dataclass
-class _Config:
-    """What a provider's `config` says; what is not carried is told."""
-
-    node: Node
-    findings: SuiteFindings
-    vendor: str
-    read: set[str] = field(default_factory=set)
-
-    def target(self, name: str, model: str, dialect: DialectName | None) -> SuiteTarget:
-        url, key = self._url(), self._key_env()
-        if url and not key:
-            hint = "Write apiKeyEnvar: and the variable with the key for it, if it wants one."
-            self.findings.odd(self.node, f"no key is sent to {url}: the suite names none for it", hint)
-        inner = self._inner("generationConfig")
-        reasoning = self._inner("reasoning")
-        target = SuiteTarget(
-            name=name,
-            model=model,
-            dialect=dialect,
-            base_url=url,
-            key_env=key,
-            headers=self._headers(),
-            temperature=self._number(("temperature",), inner, most=None),
-            top_p=self._number(("top_p", "topP"), inner, most=1),
-            seed=self._whole(("seed",), inner),
-            max_tokens=self._whole(
-                ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict"), inner, 1
-            ),
-            effort=self._text("reasoning_effort") or self.findings.text(reasoning, "effort") or None,
-        )
-        for key, each in self.node.members.items():
-            if key not in self.read:
-                hint = "Set it for the target in the configuration, or do without it."
-                self.findings.odd(each, f"{key} in a provider's config is not used", hint)
-        for holder, known in ((inner, None), (reasoning, ("effort",))):
-            for key, each in holder.members.items():
-                if key not in (self.read if known is None else known):
-                    self.findings.odd(each, f"{key} in a provider's config is not used", "Do without it.")
-        return target
-
-    def _inner(self, key: str) -> Node:
-        self.read.add(key)
-        node = self.node.get(key)
-        return node if node is not None and self.findings.is_mapping(node, key) else Node({}, self.node.place)
-
-    def _text(self, key: str) -> str:
-        self.read.add(key)
-        return self.findings.text(self.node, key)
-
-    def _first(self, names: tuple[str, ...], inner: Node, read: Callable[[Node, str], float | None]) -> float | None:
-        self.read.update(names)
-        found = [read(owner, name) for owner in (self.node, inner) for name in names if owner.get(name) is not None]
-        return next((each for each in found if each is not None), None)
-
-    def _number(self, names: tuple[str, ...], inner: Node, most: float | None) -> float | None:
-        return self._first(names, inner, lambda owner, name: self.findings.number(owner, name, least=0, most=most))
-
-    def _whole(self, names: tuple[str, ...], inner: Node, least: int = -(2**53)) -> int | None:
-        found = self._first(
-            names, inner, lambda owner, name: self.findings.number(owner, name, least=least, is_whole=True)
-        )
-        return None if found is None else int(found)
-
-    def _url(self) -> str:
-        url, host = self._text("apiBaseUrl").rstrip("/"), self._text("apiHost").strip("/")
-        if host and not url:
-            url = host if "://" in host else f"https://{host}"
-            url = url if self.vendor in ("anthropic", "gemini") or _VERSION.search(url) else f"{url}/v1"
-        if url and self.vendor == "ollama" and not _VERSION.search(url):
-            url = f"{url}/v1"
-        if url and not url.startswith(("http://", "https://")):
-            self.findings.wrong(self.node, f"{quote_word(url)} is no http(s) address", "Write apiBaseUrl: https://….")
-            return ""
-        return url
-
-    def _key_env(self) -> str:
-        named = self._text("apiKeyEnvar")
-        self.read.add("apiKey")
-        key = self.node.get("apiKey")
-        if key is None:
-            return named
-        reference = _REFERENCE.fullmatch((key.text or "").strip())
-        if reference is None:
-            self.findings.wrong(key, "a key does not belong in a file", _KEY)
-            return named
-        return named or reference[1] or reference[2]
-
-    def _headers(self) -> dict[str, str]:
-        self.read.add("headers")
-        node = self.node.get("headers")
-        if node is None or not self.findings.is_mapping(node, "headers"):
-            return {}
-        found: dict[str, str] = {}
-        for name in node.members:
-            if _SECRET.search(name):
-                hint = "Name the variable with its value in env_headers of [providers.NAME]."
-                self.findings.wrong(
-                    node.members[name], f"the header {name} looks like a key, which belongs in no file", hint
-                )
-            else:
-                found[name] = self.findings.text(node, name)
-        return found
+def _first(value: T | None, other: T | None) -> T | None:
+    return other if value is None else value

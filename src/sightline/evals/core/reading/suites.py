@@ -3,129 +3,111 @@
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, ClassVar
 from unicodedata import normalize
 
 import msgspec
-from msgspec.structs import replace
 
 from sightline.catalog.problem import Path, nearest, quote_word
+from sightline.catalog.reading import key
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob
-from sightline.evals.core.graders.registry import GRADERS
-from sightline.evals.core.graders.specs import RENAMED, kind_of
-from sightline.evals.core.place import SuitePlace, SuiteProblem
-from sightline.evals.core.reading import promptfoo, skills
-from sightline.evals.core.reading.cases import Shared, read_case
-from sightline.evals.core.reading.execution import read_execution
-from sightline.evals.core.reading.file_search import with_files
-from sightline.evals.core.reading.findings import SuiteFindings
-from sightline.evals.core.reading.includes import LISTS, Includes
-from sightline.evals.core.reading.interpolation import with_environment
-from sightline.evals.core.reading.json_lines import read_json_lines
-from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.old_names import OF_SUITE, rename_old_keys
-from sightline.evals.core.reading.other_files import read_tests
-from sightline.evals.core.reading.pairing import check_pairing
-from sightline.evals.core.reading.paths import candidates, folder_of, refusal_of
-from sightline.evals.core.reading.requests import Need, SuiteReading
-from sightline.evals.core.reading.yaml_text import read_yaml
-from sightline.evals.core.suite import Case, GraderSpec, Suite
+from sightline.evals.core.graders.grade import GRADERS
+from sightline.evals.core.graders.grader import RENAMED, kind_of
+from sightline.evals.core.reading import promptfoo
+from sightline.evals.core.reading.cases import Shared, read_case, read_execution, with_tools
+from sightline.evals.core.reading.document import Node, SuiteFindings, Texts, as_tuple, last_key
+from sightline.evals.core.reading.files import Need, SuiteReading, candidates, folder_of, refusal_of, with_files
+from sightline.evals.core.reading.messages import check_pairing
+from sightline.evals.core.reading.sources import LISTS, Includes, read_tests, with_environment
+from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
+from sightline.evals.core.suite import Case, GraderSpec, Suite, SuitePlace, SuiteProblem
 from sightline.evals.core.target import SuiteTarget
-from sightline.model.json import JsonObject
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
-from sightline.wire.jsontext import MISFIT
+from sightline.model.json import Json, JsonObject
 
-_EXAMPLE = "Write {name: …, description: …, parameters: {type: object, …}}."
-_KEYS = ("type", "name", "description", "parameters", "input_schema", "schema", "strict", "namespace")
-_SCHEMAS = ("parameters", "input_schema", "schema")
-_OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
-
-
-def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Case]:
-    """The case with its tools. Each name stands once: a model could not say which of two it means. Where their file is
-    missing, this case cannot be sent, and the others can."""
-    listed = owner.get("tools")
-    if listed is None:
-        return case
-    if listed.text is not None:
-        found = yield from _in_file(listed, listed.text, file, findings, case.id)
-        if found is None:
-            return msgspec.structs.replace(case, missing=listed.text)
-        listed = found
-    tools = _read(listed, findings)
-    return msgspec.structs.replace(case, tools=tools) if tools else case
+_KEYS = ("skill_name", "evals", "$schema")
+_EVAL_KEYS = {
+    "id": "id",
+    "prompt": "input",
+    "expected_output": "expected_output",
+    "files": "input_files",
+    "assertions": "assertions",
+}
 
 
-def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
-    read = [(each, _tool(each, findings)) for each in findings.items(listed, "tools", _EXAMPLE)]
-    names: set[str] = set()
-    for node, tool in read:
-        name = getattr(tool, "name", "")
-        if name and name in names:
-            findings.wrong(node, f"the tool {quote_word(name)} stands here twice", "Remove one of them.")
-        names.add(name)
-    return tuple(tool for _, tool in read if tool is not None)
+def is_of_a_skill(document: Node) -> bool:
+    """Whether a suite is in this form."""
+    return "evals" in document.members and "tests" not in document.members
 
 
-def _in_file(
-    node: Node, path: str, file: str, findings: SuiteFindings, case: str
-) -> Generator[Need, bytes | None, Node | None]:
-    refusal = refusal_of(path)
-    if refusal is not None:
-        findings.wrong(node, *refusal)
-        return None
-    for found in dict.fromkeys((*candidates(node.place.file, path), *candidates(file, path))):
-        data = yield Need(found)
-        if data is not None:
-            document = read_yaml(data, found)
-            if isinstance(document, SuiteProblem):
-                findings.add([document])
-                return None
-            return document
-    hint = "Name a JSON file with a list of tools, or list them here."
-    findings.wrong_at(node.place, node.path, f"there is no file {quote_word(path)}", hint, case=case)
-    return None
+def as_suite_of_skill(document: Node, findings: SuiteFindings) -> Node:
+    """The same suite in our form; each value stands where it was found."""
+    findings.check_keys(document, _KEYS, "evals of a skill")
+    listed = document.members["evals"]
+    tests = [_test(each, document.get("skill_name"), findings) for each in findings.items(listed, "evals")]
+    members = {"tests": Node(tests, listed.place, listed.path)}
+    return Node(members, document.place, document.path, {"tests": document.key_place("evals")})
 
 
-def _tool(node: Node, findings: SuiteFindings) -> Tool | None:
-    if not findings.is_mapping(node, "a tool", _EXAMPLE):
-        return None
-    kind = findings.choice(node, "type", ("function", *_OTHERS))
-    if kind in _OTHERS:
+def _test(node: Node, skill: Node | None, findings: SuiteFindings) -> Node:
+    findings.check_keys(node, tuple(_EVAL_KEYS), "an eval of a skill")
+    members: dict[str, Node] = {}
+    keys = {}
+    for old, new in _EVAL_KEYS.items():
+        each = node.get(old)
+        if each is not None and not (isinstance(each.value, list) and not each.items):
+            members[new] = each
+            keys[new] = node.key_place(old)
+    number = members.get("id")
+    if number is not None and isinstance(number.value, int) and not isinstance(number.value, bool):
+        members["id"] = Node(str(number.value), number.place, number.path)
+    if skill is not None:
+        members["metadata"] = Node({"skill_name": skill}, skill.place, node.path)
+    return Node(members, node.place, node.path, keys)
+
+
+_MOST_CIRCLES = 20
+
+
+def check_dependencies(cases: Sequence[Case]) -> tuple[SuiteProblem, ...]:
+    """Ids that stand twice, dependencies on nothing, and circles, each at the place of its case."""
+    first: dict[str, Case] = {}
+    alike: dict[str, Case] = {}
+    problems: list[SuiteProblem] = []
+    for case in cases:
+        same = alike.setdefault(normalize("NFC", case.id), case)
+        if same is not case:
+            is_same = same.id == case.id
+            message = f"the id {quote_word(case.id)} is used twice{'' if is_same else ', in two Unicode forms'}"
+            problems.append(_problem(case, f"{message}, first at {same.place}", "Give one of them another id."))
+        first.setdefault(case.id, case)
+    for case in cases:
+        for name in dict.fromkeys(case.depends_on):
+            if name not in first:
+                known = nearest(name, [each for each in first if each != case.id][:20])
+                problems.append(_problem(case, f"it depends on {quote_word(name)}, which does not exist", known))
+    return (*problems, *_circles(first))
+
+
+def _circles(cases: dict[str, Case]) -> list[SuiteProblem]:
+    """Each circle once. One that is found is opened, so that the next one shows."""
+    waits = {name: [each for each in dict.fromkeys(case.depends_on) if each in cases] for name, case in cases.items()}
+    problems: list[SuiteProblem] = []
+    while len(problems) < _MOST_CIRCLES:
         try:
-            tool: CustomTool | OpaqueTool = msgspec.convert(node.json, _OTHERS[kind])
-        except MISFIT as error:
-            findings.wrong(node, f"it is no {kind} tool: {error}", "Declare a function in its place.")
-            return None
-        return tool
-    inner = node.get("function")
-    if inner is not None:
-        findings.check_keys(node, ("type", "function"), "a tool")
-        if not findings.is_mapping(inner, "function", _EXAMPLE):
-            return None
-        node = inner
-    return _function(node, findings)
+            TopologicalSorter(waits).prepare()
+        except CycleError as error:
+            circle: list[str] = error.args[1][::-1]
+            message = f"cases wait for each other: {' → '.join(circle)}"
+            problems.append(_problem(cases[circle[0]], message, "Remove one of these dependencies."))
+            waits[circle[0]].remove(circle[1])
+        else:
+            break
+    return problems
 
 
-def _function(node: Node, findings: SuiteFindings) -> FunctionTool | None:
-    findings.check_keys(node, _KEYS, "a tool")
-    name = findings.text(node, "name")
-    if not name.strip():
-        findings.wrong(node, "the tool has no name", _EXAMPLE)
-        return None
-    schemas = [each for key in _SCHEMAS if (each := node.get(key)) is not None]
-    if len(schemas) > 1:
-        findings.wrong(node, "the tool has two schemas", "Keep parameters.")
-    schema = None
-    if schemas and findings.is_mapping(schemas[0], "the schema of a tool", "Write {type: object, properties: …}."):
-        schema = {key: each.json for key, each in schemas[0].members.items()}
-    return FunctionTool(
-        name=name,
-        description=findings.text(node, "description") or None,
-        schema=schema,
-        strict=findings.flag(node, "strict"),
-        namespace=findings.text(node, "namespace") or None,
-    )
+def _problem(case: Case, message: str, suggestion: str) -> SuiteProblem:
+    return SuiteProblem(place=case.place, path="", message=message, suggestion=suggestion)
 
 
 FOLDERS = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
@@ -190,63 +172,43 @@ def _command(spec: GraderSpec, script: str) -> GraderSpec:
     return msgspec.structs.replace(spec, type="code-grader", name=name, config=config)
 
 
-_MOST_CIRCLES = 20
-
-
-def check_dependencies(cases: Sequence[Case]) -> tuple[SuiteProblem, ...]:
-    """Ids that stand twice, dependencies on nothing, and circles, each at the place of its case."""
-    first: dict[str, Case] = {}
-    alike: dict[str, Case] = {}
-    problems: list[SuiteProblem] = []
-    for case in cases:
-        same = alike.setdefault(normalize("NFC", case.id), case)
-        if same is not case:
-            is_same = same.id == case.id
-            message = f"the id {quote_word(case.id)} stands twice{'' if is_same else ', in letters of two kinds'}"
-            problems.append(_problem(case, f"{message}, first at {same.place}", "Give one of them another id."))
-        first.setdefault(case.id, case)
-    for case in cases:
-        for name in dict.fromkeys(case.depends_on):
-            if name not in first:
-                known = nearest(name, [each for each in first if each != case.id][:20])
-                problems.append(_problem(case, f"it depends on {quote_word(name)}, which does not exist", known))
-    return (*problems, *_circles(first))
-
-
-def _circles(cases: dict[str, Case]) -> list[SuiteProblem]:
-    """Each circle once. One that is found is opened, so that the next one shows."""
-    waits = {name: [each for each in dict.fromkeys(case.depends_on) if each in cases] for name, case in cases.items()}
-    problems: list[SuiteProblem] = []
-    while len(problems) < _MOST_CIRCLES:
-        try:
-            TopologicalSorter(waits).prepare()
-        except CycleError as error:
-            circle: list[str] = error.args[1][::-1]
-            message = f"cases wait for each other: {' → '.join(circle)}"
-            problems.append(_problem(cases[circle[0]], message, "Remove one of these dependencies."))
-            waits[circle[0]].remove(circle[1])
-        else:
-            break
-    return problems
-
-
-def _problem(case: Case, message: str, suggestion: str) -> SuiteProblem:
-    return SuiteProblem(place=case.place, path="", message=message, suggestion=suggestion)
-
-
 ABOUT = ("$schema", "category", "version", "author", "license", "requires", "governance")
-KEYS = (
-    *("name", "description", "tags", "input", "input_files", "tests", "target", "execution", "assertions"),
-    *("preprocessors", "workspace", "guideline_patterns", *ABOUT),
-)
-_HINTS = {
-    "cases": 'Did you mean "tests"?',
-    "targets": "Write it under execution.",
-    "threshold": "Write it under execution.",
-    "workers": "Write it under execution.",
-    "graders": 'Did you mean "assertions"?',
-    "system": "Write input: [{role: system, content: …}].",
-}
+
+
+class SuiteConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite as its file has it. What belongs to its cases has readers of its own."""
+
+    TITLE: ClassVar[str] = "a suite"
+    KEY_HINTS: ClassVar[Mapping[str, str]] = {
+        "cases": 'Did you mean "tests"?',
+        "targets": "Write it under execution.",
+        "threshold": "Write it under execution.",
+        "workers": "Write it under execution.",
+        "graders": 'Did you mean "assertions"?',
+        "system": "Write input: [{role: system, content: …}].",
+    }
+
+    name: str = ""
+    description: str = ""
+    tags: Texts = ()
+    input: Node | None = None
+    input_files: Node | None = None
+    tests: Annotated[Node | None, key(aliases=("eval_cases", "evalcases"))] = None
+    target: str = ""
+    execution: Node | None = None
+    assertions: Annotated[Json, key(aliases=("evaluators", "assert"))] = None
+    preprocessors: Node | None = None
+    workspace: Node | None = None
+    guideline_patterns: Texts = ()
+    schema_: Json = msgspec.field(default=None, name="$schema")
+    category: Json = None
+    version: Json = None
+    author: Json = None
+    license: Json = None
+    requires: Json = None
+    governance: Json = None
+
+
 _NAME = re.compile(r"[a-z0-9-]+")
 _ENDINGS = re.compile(r"(?:\.eval)?\.(?:ya?ml|jsonl?)$", re.IGNORECASE)
 
@@ -286,13 +248,14 @@ def _suite(
     targets: tuple[SuiteTarget, ...] = ()
     if promptfoo.is_promptfoo(document):
         document, targets = yield from promptfoo.as_suite(document, file, findings)
-    elif skills.is_of_a_skill(document):
-        document = skills.as_suite(document, findings)
-    document = rename_old_keys(document, OF_SUITE, findings)
-    findings.check_keys(document, KEYS, "a suite", _HINTS)
+    elif is_of_a_skill(document):
+        document = as_suite_of_skill(document, findings)
     includes = Includes(file, environment, findings)
-    shared = _read_shared((yield from includes.expand(document)), findings)
-    nodes = yield from read_tests(document, file, environment, findings)
+    document = yield from includes.expand(document)
+    config = findings.read(document, SuiteConfig)
+    assert config is not None  # it is a mapping, and no key of it is required
+    shared = _parts_for_cases(document, config, findings)
+    nodes = yield from read_tests(config.tests or document, file, environment, findings)
     cases: list[Case] = []
     paths: dict[SuitePlace, Path] = {}
     for node in nodes:
@@ -307,18 +270,23 @@ def _suite(
         _check_patterns(case, paths[case.place], findings)
     found = yield from with_files(cases, paths, file, findings)
     found = yield from with_own_graders(found, file)
-    return replace(_make_suite(document, file, found, findings), targets=targets)
+    return _make_suite(document, config, file, found, targets, findings)
 
 
-def _read_shared(document: Node, findings: SuiteFindings) -> Shared:
-    for key, why in _not_done(document):
-        findings.odd(document.members[key], f"{key} is not used: {why}", "Leave it out, if the cases do without it.")
+def _parts_for_cases(document: Node, config: SuiteConfig, findings: SuiteFindings) -> Shared:
+    for node, why in (
+        (config.workspace, "no folder is set up for the cases"),
+        (config.preprocessors, "files are sent as they are"),
+    ):
+        if node is not None:
+            message = f"{last_key(node.path)} is not used: {why}"
+            findings.odd(node, message, "Leave it out, if the cases do without it.")
     return Shared(
-        input=document.get("input"),
-        files=document.get("input_files"),
+        input=config.input,
+        files=config.input_files,
         graders=tuple(_holding_graders(document)),
-        tags=findings.texts(document, "tags"),
-        guideline_patterns=findings.texts(document, "guideline_patterns"),
+        tags=as_tuple(config.tags),
+        guideline_patterns=as_tuple(config.guideline_patterns),
     )
 
 
@@ -330,13 +298,6 @@ def _holding_graders(document: Node) -> Iterator[Node]:
             yield Node(members, holder.place, holder.path)
 
 
-def _not_done(document: Node) -> Iterator[tuple[str, str]]:
-    if document.get("workspace") is not None:
-        yield "workspace", "no folder is set up for the cases"
-    if document.get("preprocessors") is not None:
-        yield "preprocessors", "files go out as they are"
-
-
 def _check_patterns(case: Case, path: Path, findings: SuiteFindings) -> None:
     for pattern in case.guideline_patterns:
         try:
@@ -345,9 +306,15 @@ def _check_patterns(case: Case, path: Path, findings: SuiteFindings) -> None:
             findings.wrong_at(case.place, (*path, "guideline_patterns"), fault.message, fault.hint)
 
 
-def _make_suite(document: Node, file: str, cases: Sequence[Case], findings: SuiteFindings) -> Suite:
-    execution = read_execution(document, findings)
-    name = findings.text(document, "name")
+def _make_suite(
+    document: Node,
+    config: SuiteConfig,
+    file: str,
+    cases: Sequence[Case],
+    targets: tuple[SuiteTarget, ...],
+    findings: SuiteFindings,
+) -> Suite:
+    name = config.name
     if name and not _NAME.fullmatch(name):
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "suite"
         message = f"the name {quote_word(name)} has more in it than small letters, digits and dashes"
@@ -355,10 +322,11 @@ def _make_suite(document: Node, file: str, cases: Sequence[Case], findings: Suit
     about: JsonObject = {key: each.json for key in ABOUT if (each := document.get(key)) is not None}
     return Suite(
         name=name or _ENDINGS.sub("", file.rpartition("/")[2]) or "suite",
-        description=findings.text(document, "description"),
-        tags=findings.texts(document, "tags"),
+        description=config.description,
+        tags=as_tuple(config.tags),
         cases=tuple(cases),
-        execution=execution,
+        execution=read_execution(config.execution, config.target, findings),
         file=file,
         about=about,
+        targets=targets,
     )

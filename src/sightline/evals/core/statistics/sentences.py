@@ -5,10 +5,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.statistics.interval import Interval
-from sightline.evals.core.statistics.mean import Mean
-from sightline.evals.core.statistics.paired import NOISE, Paired
-from sightline.evals.core.statistics.sign_test import least_p
+from sightline.evals.core.statistics.intervals import Interval, Mean
+from sightline.evals.core.statistics.paired import NOISE, Paired, least_p
 
 Finding: TypeAlias = Literal["better", "worse", "cannot_tell", "nothing"]
 """Of the second side, compared with the first; `nothing`: there is no pair."""
@@ -58,12 +56,12 @@ def describe_excluded(
     reasons: Iterable[Literal["error", "not_graded", "skipped"]], bounds: tuple[float, float] | None, what: str
 ) -> str:
     """What is left out of a number, and how far it could move that; empty where nothing is left out."""
-    told = list(reasons)
-    if not told:
+    excluded = list(reasons)
+    if not excluded:
         return ""
     words = {"error": "ended in an error", "not_graded": "could not be graded", "skipped": "skipped"}
-    listed = ", ".join(f"{told.count(why)} {text}" for why, text in words.items() if why in told)
-    text = f"{pluralize(len(told), 'result')} left out, and not counted as 0: {listed}."
+    listed = ", ".join(f"{excluded.count(why)} {text}" for why, text in words.items() if why in excluded)
+    text = f"{pluralize(len(excluded), 'result')} left out, and not counted as 0: {listed}."
     if bounds is not None:
         low, high = bounds
         text += f" Had all of them failed, {what} would be {number(low)}; had all passed, {number(high)}."
@@ -81,7 +79,7 @@ def finding_of(paired: Paired | None, level: float) -> Finding:
 
 
 def describe_difference(paired: Paired | None, first: str, second: str, level: float, ends: tuple[float, float]) -> str:
-    """Which of two sides is better, or why that cannot be told. `ends` are the lowest and highest score of a case."""
+    """Which of two sides is better, or why that is not known. `ends` are the lowest and highest score of a case."""
     if paired is None:
         return f"{first} and {second} have no graded case in common: nothing can be compared."
     difference = paired.difference

@@ -13,9 +13,8 @@ from pathlib import Path
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.reading.file_search import files_of
-from sightline.evals.core.reading.paths import folder_of, join_path
+from sightline.evals.core.reading.files import files_of, folder_of, join_path
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.suite import GraderSpec
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles

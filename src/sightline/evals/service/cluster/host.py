@@ -8,8 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import CaseDone, Key, write
-from sightline.evals.core.stored_media import replace_media
+from sightline.evals.core.result import replace_media
+from sightline.evals.core.run_state import CaseDone, Key, write
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,

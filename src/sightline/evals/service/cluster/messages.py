@@ -9,7 +9,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import Key
+from sightline.evals.core.run_state import Key
 from sightline.model.usage import Usage
 from sightline.settings import Settings
 from sightline.store.entries import Entry, FactEntry

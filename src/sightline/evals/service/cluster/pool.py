@@ -8,10 +8,8 @@ from itertools import count
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import CaseDone, EvalBegan, Key, read
-from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.result import CaseResult
-from sightline.evals.core.score import CaseScore
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.messages import (
     Begin,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan, write
 from sightline.evals.core.options import DEFAULT_WORKERS, is_cached, workers_of
+from sightline.evals.core.run_state import EvalBegan, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.home import Home

@@ -1,0 +1,333 @@
+"""The criteria of a rubric, and the answer of a judge. It is read strictly: all that was asked for, or nothing."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from sightline.catalog.reading import key
+from sightline.errors import Fault
+from sightline.evals.core.graders.command import checks_of
+from sightline.evals.core.graders.expectation import describe_json
+from sightline.evals.core.graders.finding import GraderFinding, reaches
+from sightline.evals.core.graders.grader import GraderReader
+from sightline.evals.core.reading.document import Amount, Share, Text
+from sightline.evals.core.result import Check
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import decode
+
+OPERATORS = {
+    "correctness": "correctness: it holds only if the answer positively says or does it; leaving it out is not enough.",
+    "contradiction": "contradiction: it holds unless the answer says something that cannot be true together with it; "
+    "leaving it out is fine.",
+}
+MOST_POINTS = 10
+Points: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_POINTS)]
+_POINTS = frozenset(map(str, range(MOST_POINTS + 1)))
+
+
+class RangeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer with so many points is like: `{score_range: [0, 3], outcome: bad}`."""
+
+    score_range: Annotated[
+        tuple[Points, ...],
+        Meta(min_length=2, max_length=2, description="two whole numbers from 0 to 10, such as [0, 3]"),
+    ]
+    outcome: Text
+
+
+class CriterionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One criterion as a suite writes it. `score_ranges` may also be what an answer is like from so many points on:
+    `{0: bad, 5: fair, 9: good}`."""
+
+    id: Text = ""
+    outcome: Annotated[Text, key(aliases=("criteria",))] = ""
+    operator: Literal["correctness", "contradiction"] | None = None
+    weight: Amount = 1.0
+    min_score: Share | None = None
+    required_min_score: Annotated[float, Meta(ge=0, le=MOST_POINTS)] | None = None
+    required: bool | None = None
+    score_ranges: tuple[RangeConfig, ...] | dict[str, Text] = ()
+
+
+CriteriaConfig: TypeAlias = tuple[
+    Annotated[Text | CriterionConfig, key(hint="Write a sentence, or {outcome: …}.")], ...
+]
+"""Criteria; a sentence is one that must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What the answer is like if it gets from `low` to `high` points."""
+
+    low: int
+    high: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion. `floor` is the score from 0 to 1 below which the whole grader fails, None where there is none."""
+
+    id: str
+    outcome: str = ""
+    operator: str = ""
+    weight: float = 1.0
+    floor: float | None = None
+    ranges: tuple[Range, ...] = ()
+
+    @property
+    def to_json(self) -> JsonObject:
+        """The criterion for a prompt that has it as JSON."""
+        ranges: list[Json] = [{"score_range": [each.low, each.high], "outcome": each.outcome} for each in self.ranges]
+        fields: JsonObject = {"id": self.id, "outcome": self.outcome, "weight": self.weight}
+        if self.operator:
+            fields["operator"] = self.operator
+        return {**fields, **({"score_ranges": ranges} if ranges else {})}
+
+
+def criteria_of(config: Sequence[str | CriterionConfig], name: str, reader: GraderReader) -> tuple[Criterion, ...]:
+    """The criteria that are written under this key; none where the reader has found mistakes in them."""
+    if not reader.is_sound:
+        return ()
+    found = [_criterion(each, index, f"{name}[{index}]", reader) for index, each in enumerate(config)]
+    ids = [each.id for each in found]
+    for index, each in enumerate(ids):
+        if each in ids[:index]:
+            reader.tell(f"{name}[{index}].id", f"there are two criteria {each!r}", "Give each an id of its own.")
+    if found and not sum(each.weight for each in found):
+        reader.tell(name, "no criterion has any weight", "Give at least one a weight above 0.")
+    return tuple(found)
+
+
+def _criterion(config: str | CriterionConfig, index: int, path: str, reader: GraderReader) -> Criterion:
+    number = f"rubric-{index + 1}"
+    if isinstance(config, str):
+        return Criterion(number, config.strip(), floor=1.0)
+    ranges = _ranges(config, f"{path}.score_ranges", reader)
+    if not config.outcome and not config.score_ranges:
+        reader.tell(path, 'the criterion lacks the key "outcome"', "Say what has to hold.")
+    return Criterion(
+        id=config.id or number,
+        outcome=config.outcome,
+        operator=config.operator or "",
+        weight=config.weight,
+        floor=_floor(config, is_scored=bool(ranges)),
+        ranges=ranges,
+    )
+
+
+def _floor(config: CriterionConfig, *, is_scored: bool) -> float | None:
+    """A criterion that is met or not has to be met, unless it says otherwise; one with points has to say so."""
+    if config.min_score is not None:
+        return config.min_score
+    if config.required_min_score is not None:
+        return config.required_min_score / MOST_POINTS
+    required = not is_scored if config.required is None else config.required
+    return 1.0 if required else None
+
+
+def _ranges(config: CriterionConfig, path: str, reader: GraderReader) -> tuple[Range, ...]:
+    if isinstance(config.score_ranges, dict):
+        return _from_bounds(config.score_ranges, path, reader)
+    ranges = [Range(each.score_range[0], each.score_range[1], each.outcome) for each in config.score_ranges]
+    for index, each in enumerate(ranges):
+        if each.low > each.high:
+            reader.tell(f"{path}[{index}]", "this is no range of points", "Write {score_range: [0, 3], outcome: …}.")
+    points = [point for each in ranges for point in range(each.low, each.high + 1)]
+    if len(points) != len(set(points)):
+        reader.tell(path, "two ranges have points in common", "Let each begin where another has ended.")
+    return tuple(ranges)
+
+
+def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tuple[Range, ...]:
+    """The short form: what the answer is like from so many points on."""
+    bounds = sorted(int(point) for point in words if point in _POINTS)
+    if len(bounds) != len(words) or bounds[:1] != [0]:
+        reader.tell(path, "these are no points from 0 to 10 with words", "Write {0: bad, 5: fair, 9: good}.")
+        return ()
+    ends = [*(bound - 1 for bound in bounds[1:]), MOST_POINTS]
+    return tuple(Range(low, high, words[str(low)]) for low, high in zip(bounds, ends, strict=True))
+
+
+def _of(**fields: Json) -> JsonObject:
+    """An object with these fields and no others."""
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+_TEXT: JsonObject = {"type": "string"}
+_TRUTH: JsonObject = {"type": "boolean"}
+
+FREE: JsonObject = _of(
+    reasoning=_TEXT,
+    assertions={"type": "array", "items": _of(text=_TEXT, passed=_TRUTH, evidence=_TEXT)},
+    score={"type": "number", "description": "from 0 to 1"},
+)
+"""A score with what was looked at; the reasons come first, so that the score follows from them."""
+
+
+def checklist_schema(criteria: Sequence[Criterion]) -> JsonObject:
+    """Whether each criterion holds."""
+    return _checks(_of(id=_id(criteria), reasoning=_TEXT, satisfied=_TRUTH))
+
+
+def points_schema(criteria: Sequence[Criterion]) -> JsonObject:
+    """How many points each criterion gets."""
+    points: JsonObject = {"type": "integer", "description": f"from 0 to {MOST_POINTS}"}
+    return _checks(_of(id=_id(criteria), reasoning=_TEXT, score=points))
+
+
+def _checks(item: JsonObject) -> JsonObject:
+    return _of(checks={"type": "array", "items": item}, overall_reasoning=_TEXT)
+
+
+def _id(criteria: Sequence[Criterion]) -> JsonObject:
+    return {"type": "string", "enum": [criterion.id for criterion in criteria]}
+
+
+PASSING_POINTS = 7
+_FENCED = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """Why an answer is not understood."""
+
+    why: str
+
+
+def read_free(text: str) -> GraderFinding | Misread:
+    """A score from 0 to 1 with what was looked at."""
+    value = _object(text)
+    if isinstance(value, Misread):
+        return value
+    score = value.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return Misread(f'"score" must be a number from 0 to 1, not {describe_json(score)}')
+    checks = checks_of(value.get("assertions", []))
+    if checks is None:
+        return Misread('"assertions" must be a list of {"text", "passed", "evidence"}')
+    return GraderFinding(score=float(score), checks=checks, reason=_reason(value))
+
+
+def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
+    """Which criteria are met: the score is their part by weight, and one that must be met decides the verdict."""
+    value, found = _answers(text, criteria)
+    if isinstance(found, Misread):
+        return found
+    scores, checks = [], []
+    for criterion, answer in zip(criteria, found, strict=True):
+        met = answer.get("satisfied")
+        if not isinstance(met, bool):
+            return Misread(f'"satisfied" of {criterion.id!r} must be true or false, not {describe_json(met)}')
+        scores.append(float(met))
+        checks.append(Check(f"[{criterion.id}] {criterion.outcome}", met, _reason(answer)))
+    return _weigh_criteria(criteria, scores, checks, _reason(value), {})
+
+
+def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
+    """How many points each criterion gets: the score is their part by weight."""
+    value, found = _answers(text, criteria)
+    if isinstance(found, Misread):
+        return found
+    scores, checks = [], []
+    points: JsonObject = {}
+    for criterion, answer in zip(criteria, found, strict=True):
+        raw = _points(answer.get("score"))
+        within = next((each for each in criterion.ranges if raw is not None and each.low <= raw <= each.high), None)
+        if raw is None or (criterion.ranges and within is None):
+            return Misread(
+                f'"score" of {criterion.id!r} must be one of its points, not {describe_json(answer.get("score"))}'
+            )
+        score = raw / MOST_POINTS
+        scores.append(score)
+        points[criterion.id] = raw
+        is_met = raw >= PASSING_POINTS and (criterion.floor is None or reaches(score, criterion.floor))
+        outcome = f" ({within.outcome})" if within else ""
+        text = f"[{criterion.id}] {criterion.outcome or criterion.id}: {raw}/{MOST_POINTS}{outcome}"
+        checks.append(Check(text, is_met, _reason(answer)))
+    return _weigh_criteria(criteria, scores, checks, _reason(value), {"raw_scores": points})
+
+
+def _weigh_criteria(
+    criteria: Sequence[Criterion], scores: list[float], checks: list[Check], reason: str, details: JsonObject
+) -> GraderFinding:
+    total = sum(criterion.weight for criterion in criteria)
+    score = sum(each * criterion.weight for each, criterion in zip(scores, criteria, strict=True)) / total
+    sunk = any(
+        criterion.floor is not None and not reaches(each, criterion.floor)
+        for each, criterion in zip(scores, criteria, strict=True)
+    )
+    return GraderFinding(
+        score=min(max(score, 0.0), 1.0),
+        checks=tuple(checks),
+        reason=reason,
+        passed=False if sunk else None,
+        details=details,
+    )
+
+
+def _answers(text: str, criteria: Sequence[Criterion]) -> tuple[JsonObject, list[JsonObject] | Misread]:
+    """What is said of each criterion, in their order: of all of them, once, and of nothing else."""
+    value = _object(text)
+    if isinstance(value, Misread):
+        return {}, value
+    answers = value.get("checks")
+    if not isinstance(answers, list):
+        return value, Misread('"checks" must be a list')
+    by_id: dict[str, JsonObject] = {}
+    known = [criterion.id for criterion in criteria]
+    for each in answers:
+        name = each.get("id") if isinstance(each, dict) else None
+        if not isinstance(each, dict) or not isinstance(name, str):
+            return value, Misread('each of "checks" must be an object with an "id"')
+        if name in by_id or name not in known:
+            return value, Misread(f'"checks" has {name!r} {"twice" if name in known else "which was not asked for"}')
+        by_id[name] = each
+    missing = [each for each in known if each not in by_id]
+    if missing:
+        return value, Misread(f'"checks" has nothing on {", ".join(missing)}')
+    return value, [by_id[each] for each in known]
+
+
+def _points(value: Json) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value == int(value) and 0 <= value <= MOST_POINTS else None
+
+
+def _reason(value: JsonObject) -> str:
+    names = ("overall_reasoning", "reasoning", "evidence")
+    return next((text for name in names if isinstance(text := value.get(name), str)), "")
+
+
+def _object(text: str) -> JsonObject | Misread:
+    bare = text.strip().removeprefix("\ufeff")
+    if fenced := _FENCED.fullmatch(bare):
+        bare = fenced[1]
+    try:
+        value = decode(bare)
+        if not isinstance(value, dict):
+            return Misread(f"one JSON object is expected, not {describe_json(value)}")
+        json.loads(bare, object_pairs_hook=_once)
+    except Fault as fault:
+        return Misread(fault.message)
+    except _Twice as twice:
+        return Misread(f"the key {twice} is in it twice")
+    return value
+
+
+class _Twice(Exception):
+    """A key that an object has twice, so that it says two things."""
+
+
+def _once(pairs: list[tuple[str, Json]]) -> JsonObject:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Twice(repr(next(key for key in keys if keys.count(key) > 1)))
+    return value

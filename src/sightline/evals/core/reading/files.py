@@ -1,0 +1,211 @@
+"""Files that a suite names: what a reader asks for, where it may be, and `.env` files."""
+
+import re
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.catalog.problem import Path, quote_word
+from sightline.evals.core.reading.document import SuiteFindings
+from sightline.evals.core.suite import (
+    Case,
+    CaseMessage,
+    CaseTurn,
+    FileSegment,
+    ImageSegment,
+    Segment,
+    Suite,
+    SuitePlace,
+    SuiteProblem,
+)
+
+Wanted: TypeAlias = Literal["content", "presence", "listing"]
+
+
+class Need(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file is asked for, by its path below the folder. It is answered with bytes, or with None if there is none.
+
+    `content`: its bytes. `presence`: any bytes will do, for it is not read yet. `listing`: the path is that of
+    a folder, and the answer the paths of the files below it, relative to it, one in a line.
+    """
+
+    path: str
+    wanted: Wanted = "content"
+
+
+class SuiteReading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A suite, unless an error keeps it from running, and all that was found on the way."""
+
+    suite: Suite | None = None
+    problems: tuple[SuiteProblem, ...] = ()
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+FILE = "file://"
+
+
+def refusal_of(path: str, *, from_top: bool = False) -> tuple[str, str] | None:
+    """Why a path cannot be used, and what to write instead; None if it can.
+
+    `from_top`: a path that begins with a slash is one of the repository, as AgentV's suites write it.
+    """
+    if not path.strip():
+        return "the path is empty", "Name a file."
+    if "\0" in path or any(not letter.isprintable() for letter in path):
+        return f"the path {quote_word(path)} has characters in it that no file name should have", "Rename the file."
+    if path.startswith("~" if from_top else ("/", "~")) or _DRIVE.match(path):
+        bare = quote_word(path.lstrip("/~").rpartition("/")[2] or path)
+        hint = f"Write it relative to the suite, such as {bare}."
+        return f"the path {quote_word(path)} is absolute: it would be another on every machine", hint
+    if "\\" in path:
+        return f"the path {quote_word(path)} has backslashes in it", f"Write {quote_word(path.replace(chr(92), '/'))}."
+    if _SCHEME.match(path):
+        return f"{quote_word(path)} is a URL, not a file", "Name a file; only images can be given by URL."
+    return None
+
+
+def is_link(path: str) -> bool:
+    """Whether a picture is named by a URL that a provider can fetch or read."""
+    return path.startswith(("http://", "https://", "data:"))
+
+
+def folder_of(file: str) -> str:
+    """The folder of a file; empty for the topmost."""
+    return file.rpartition("/")[0]
+
+
+def display_path(path: str) -> str:
+    """The path as it is shown to a model: as the suite names it, without what says `here`."""
+    return "/".join(step for step in path.split("/") if step not in (".", ""))
+
+
+def join_path(folder: str, path: str) -> str | None:
+    """A path from a folder, with `..` followed; None where that leads out of the topmost folder."""
+    steps = folder.split("/") if folder else []
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return None
+            steps.pop()
+        elif step not in (".", ""):
+            steps.append(step)
+    return "/".join(steps)
+
+
+def candidates(file: str, path: str) -> Iterator[str]:
+    """Where a file may lie that `file` names: beside it, then in each folder above, up to the topmost."""
+    folder = folder_of(file)
+    while True:
+        found = join_path(folder, path)
+        if found:
+            yield found
+        if not folder:
+            return
+        folder = folder_of(folder)
+
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*(.*)")
+_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_variables(data: bytes, wanted: Collection[str]) -> dict[str, str]:
+    """The variables of these names. What is not wanted is not even kept, for such files are full of keys.
+
+    Of a name that is set twice the last one counts, as in a shell. Nothing in a value is replaced.
+    """
+    found: dict[str, str] = {}
+    for line in data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines():
+        match = _LINE.fullmatch(line)
+        if match is not None and match[1] in wanted:
+            found[match[1]] = _value(match[2])
+    return found
+
+
+def _value(text: str) -> str:
+    quoted = _QUOTED.match(text)
+    if quoted is None:
+        return re.split(r"\s#|^#", text, maxsplit=1)[0].strip()
+    if quoted[1] is not None:
+        return quoted[1]
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), quoted[2])
+
+
+def files_of(case: Case) -> tuple[str, ...]:
+    """The files that a case needs to be sent, each once, where they were found."""
+    messages = (*case.messages, *(each for turn in case.turns for each in turn.messages))
+    return tuple(
+        dict.fromkeys(
+            segment.resolved
+            for message in messages
+            for segment in message.segments
+            if isinstance(segment, FileSegment | ImageSegment) and segment.resolved
+        )
+    )
+
+
+def with_files(
+    cases: Sequence[Case], paths: Mapping[SuitePlace, Path], file: str, findings: SuiteFindings
+) -> Generator[Need, bytes | None, tuple[Case, ...]]:
+    """The cases with every file's place in them. `paths` are the ways to the cases, by their places."""
+    search = _Search(file, findings)
+    found: list[Case] = []
+    for case in cases:
+        search.path, search.case = paths[case.place], case.id
+        messages = yield from search.messages(case.messages)
+        expected = yield from search.messages(case.expected)
+        turns: list[CaseTurn] = []
+        for turn in case.turns:
+            said = yield from search.messages(turn.messages)
+            wanted = yield from search.messages(turn.expected)
+            turns.append(msgspec.structs.replace(turn, messages=said, expected=wanted))
+        found.append(msgspec.structs.replace(case, messages=messages, expected=expected, turns=tuple(turns)))
+    return tuple(found)
+
+
+class _Search:
+    def __init__(self, file: str, findings: SuiteFindings) -> None:
+        self.path: Path = ()
+        self.case = ""
+        self._file = file
+        self._findings = findings
+        self._known: dict[tuple[str, str], str] = {}
+
+    def messages(self, messages: tuple[CaseMessage, ...]) -> Generator[Need, bytes | None, tuple[CaseMessage, ...]]:
+        if not any(isinstance(each, FileSegment | ImageSegment) for message in messages for each in message.segments):
+            return messages
+        placed: list[CaseMessage] = []
+        for message in messages:
+            segments: list[Segment] = []
+            for segment in message.segments:
+                if isinstance(segment, FileSegment | ImageSegment) and not is_link(segment.path):
+                    resolved = yield from self._resolve(segment.path, segment.place)
+                    segments.append(msgspec.structs.replace(segment, resolved=resolved))
+                else:
+                    segments.append(segment)
+            placed.append(msgspec.structs.replace(message, segments=tuple(segments)))
+        return tuple(placed)
+
+    def _resolve(self, path: str, place: SuitePlace) -> Generator[Need, bytes | None, str]:
+        """Where it lies: seen from the file that names it, then from the suite."""
+        key = (place.file, path)
+        tried = list(dict.fromkeys((*candidates(place.file, path), *candidates(self._file, path))))
+        if key not in self._known:
+            self._known[key] = ""
+            for candidate in tried:
+                if (yield Need(candidate, "presence")) is not None:
+                    self._known[key] = candidate
+                    break
+        if not self._known[key]:
+            self._missing(path, place, tried)
+        return self._known[key]
+
+    def _missing(self, path: str, place: SuitePlace, tried: list[str]) -> None:
+        message = (
+            f"there is no file {quote_word(path)}" if tried else f"the path {quote_word(path)} leads out of the folder"
+        )
+        hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
+        # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
+        self._findings.wrong_at(place, self.path, message, hint, case=self.case if tried else "")

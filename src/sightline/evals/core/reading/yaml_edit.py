@@ -1,0 +1,382 @@
+"""A changed value in the text of a suite. Everything else, comments and spacing included, stays byte for byte."""
+
+import json
+import re
+from typing import NamedTuple
+
+from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as Composed
+
+from sightline.catalog.problem import Path, format_path
+from sightline.errors import Code, Fault
+from sightline.evals.core.reading.document import Node
+from sightline.evals.core.reading.yaml_text import compose_yaml, read_yaml
+from sightline.evals.core.suite import SuiteProblem
+from sightline.model.json import Json, JsonObject
+from sightline.wire import jsontext
+from sightline.wire.document import WireDocument
+from sightline.wire.pointer import join
+
+_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./()-]*[A-Za-z0-9_./()-])?")
+_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029]")
+STEP = "  "
+
+
+class YamlLines(NamedTuple):
+    """What stands on the line of its key, and the lines below it, indented as if the key stood at the margin."""
+
+    header: str
+    body: tuple[str, ...] = ()
+
+
+def write_yaml(value: Json) -> YamlLines:
+    """A value in block style."""
+    match value:
+        case str() if is_block(value):
+            lines = value.removesuffix("\n").split("\n")
+            return YamlLines(
+                "|" if value.endswith("\n") else "|-", tuple(STEP + line if line else "" for line in lines)
+            )
+        case dict() if value:
+            return YamlLines("", tuple(STEP + line for line in _members(value)))
+        case list() if value:
+            return YamlLines("", tuple(STEP + line for line in _items(value)))
+        case _:
+            return YamlLines(inline(value))
+
+
+def inline(value: Json) -> str:
+    """A value in one line; what is not a plain word is JSON, which is YAML as well."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+        return value
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def in_flow(value: Json) -> str:
+    """A value within brackets: JSON alone, for there a plain word could have a comma or a brace in it."""
+    return _UNPRINTABLE.sub(
+        lambda match: json.dumps(match[0])[1:-1], json.dumps(value, ensure_ascii=False, allow_nan=False)
+    )
+
+
+def is_block(text: str) -> bool:
+    """Whether a literal block can hold the text exactly: several lines, of which the first begins with a letter."""
+    return (
+        "\n" in text
+        and not text[0].isspace()
+        and not text.endswith("\n\n")
+        and bool(text.strip())
+        and not _UNPRINTABLE.search(text)
+    )
+
+
+def _members(value: dict[str, Json]) -> list[str]:
+    lines: list[str] = []
+    for key, each in value.items():
+        header, body = write_yaml(each)
+        lines += [f"{inline(key)}:{' ' if header else ''}{header}", *body]
+    return lines
+
+
+def _items(value: list[Json]) -> list[str]:
+    lines: list[str] = []
+    for each in value:
+        first, rest = item_lines(each)
+        lines += [f"- {first}", *rest]
+    return lines
+
+
+def item_lines(value: Json) -> YamlLines:
+    """A value behind a dash: a mapping or a list begins on the same line."""
+    header, body = write_yaml(value)
+    return YamlLines(header, body) if header else YamlLines(body[0].removeprefix(STEP), body[1:])
+
+
+_COLON = re.compile(r"\s*:")
+_ALIAS = re.compile(r"\s*\*[^\s,\]}]+")
+_COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
+_HEADER = re.compile(r"[|>][-+0-9]*")
+
+
+class EditedText:
+    """A text with one change. The library tells where values stand; only their letters are replaced."""
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self._mark = jsontext.BOM if data.startswith(jsontext.BOM) else b""
+        self._text = data.removeprefix(self._mark).decode("utf-8")
+        self._end_of_line = "\r\n" if "\r\n" in self._text else "\n"
+        self._root = compose_yaml(self._text, file)
+
+    @property
+    def data(self) -> bytes:
+        """The text as it is now."""
+        return self._mark + self._text.encode("utf-8")
+
+    def set(self, path: Path, value: Json) -> None:
+        """Put a value at a path that leads somewhere; the last key of it may be new."""
+        if not path:
+            raise refusal(path, "the whole document cannot be replaced")
+        holder, flows = self._walk(path)
+        step = path[-1]
+        if isinstance(holder, SequenceNode) and isinstance(step, int):
+            dash, end = self._item(holder, step)
+            if flows:
+                self._replace(dash, end, in_flow(value))
+            else:
+                self._write(dash + 1, end, _column(self._text, dash), item_lines(value))
+            return
+        assert isinstance(holder, MappingNode)  # the tree has been walked before
+        entry = next((pair for pair in holder.value if pair[0].value == step), None)
+        if entry is None:
+            self._add(holder, str(step), value, flows=flows)
+            return
+        key, old = entry
+        start = self._after_colon(key)
+        end = max(start, self._end(old, start, key.start_mark.index))
+        if flows:
+            self._replace(start, end, f" {in_flow(value)}")
+        else:
+            self._write(start, end, key.start_mark.column, self._align_list(old, key, value))
+
+    def append(self, path: Path, case: JsonObject, *, is_empty: bool) -> None:
+        """Put a case behind the last one of the list at a path."""
+        if is_empty:
+            self.set(path, [case])
+            return
+        node: Composed = self._root
+        if path:
+            node = next(value for key, value in self._root.value if key.value == path[0])
+        assert isinstance(node, SequenceNode)
+        dash, end = self._item(node, len(node.value) - 1)
+        if node.flow_style:
+            self._replace(end, end, f", {in_flow(case)}")
+            return
+        column = _column(self._text, dash)
+        header, body = item_lines(case)
+        end = self._line_end(end)
+        lines = [f"{' ' * column}- {header}", *(" " * column + line if line else "" for line in body)]
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+
+    def _walk(self, path: Path) -> tuple[Composed, bool]:
+        """The collection that holds the last step, and whether it stands within brackets."""
+        node = self._root
+        flows = _flows(node)
+        for step in path[:-1]:
+            if isinstance(node, SequenceNode) and isinstance(step, int):
+                child = node.value[step]
+                before = node.value[step - 1].start_mark.index if step else node.start_mark.index - 1
+            else:
+                found = [pair for pair in node.value if pair[0].value == step]
+                if not found:
+                    raise refusal(path, "it comes from another mapping by <<")
+                key, child = found[0]
+                before = key.start_mark.index
+            if child.start_mark.index <= before:
+                raise refusal(path, "it comes from another place by an alias")
+            node = child
+            flows = flows or _flows(node)
+        return node, flows
+
+    def _after_colon(self, key: ScalarNode) -> int:
+        found = _COLON.match(self._text, key.end_mark.index)
+        assert found is not None
+        return found.end()
+
+    def _item(self, sequence: SequenceNode, index: int) -> tuple[int, int]:
+        """Where an item's dash stands, or the item itself within brackets, and where it ends."""
+        at = sequence.start_mark.index
+        if sequence.flow_style:
+            item = sequence.value[index]
+            return item.start_mark.index, self._end(item, item.start_mark.index, at)
+        column = sequence.start_mark.column
+        dash, end = at, at
+        for number, item in enumerate(sequence.value[: index + 1]):
+            if number or not self._text.startswith("-", at):
+                pattern = re.compile(r"^ *-(?=\s|$)" if not number else rf"^ {{{column}}}-(?=\s|$)", re.MULTILINE)
+                found = pattern.search(self._text, end)
+                assert found is not None
+                dash = found.end() - 1
+                column = _column(self._text, dash)
+            end = max(dash + 1, self._end(item, dash + 1, dash))
+        return dash, end
+
+    def _end(self, node: Composed, start: int, above: int) -> int:
+        """Where the letters of a value end. `start` is where it may begin, `above` where its key or dash stands."""
+        if node.start_mark.index <= above:  # an alias: its value stands further up
+            found = _ALIAS.match(self._text, start)
+            return found.end() if found is not None else start
+        if isinstance(node, ScalarNode) and node.style in ("|", ">"):
+            return len(self._text[: node.end_mark.index].rstrip())
+        if isinstance(node, ScalarNode) or _flows(node):
+            return start if node.start_mark.index == node.end_mark.index else int(node.end_mark.index)
+        if isinstance(node, SequenceNode):
+            return self._item(node, len(node.value) - 1)[1]
+        key, value = node.value[-1]
+        after = self._after_colon(key)
+        return max(after, self._end(value, after, key.start_mark.index))
+
+    def _align_list(self, old: Composed, key: ScalarNode, value: Json) -> YamlLines:
+        """The value, with a list where the list before stood: beneath its key or indented."""
+        new = write_yaml(value)
+        is_beneath = isinstance(old, SequenceNode) and old.start_mark.column == key.start_mark.column
+        if is_beneath and not _flows(old) and isinstance(value, list):
+            return YamlLines(new.header, tuple(line.removeprefix(STEP) for line in new.body))
+        return new
+
+    def _add(self, mapping: MappingNode, key: str, value: Json, *, flows: bool) -> None:
+        if flows:
+            close = mapping.end_mark.index - 1
+            comma = ", " if mapping.value else ""
+            self._replace(close, close, f"{comma}{in_flow(key)}: {in_flow(value)}")
+            return
+        column = mapping.value[0][0].start_mark.column
+        end = self._line_end(self._end(mapping, 0, -1))
+        header, body = write_yaml({key: value}).body[0], write_yaml({key: value}).body[1:]
+        lines = [" " * column + line.removeprefix(STEP) if line else "" for line in (header, *body)]
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+
+    def _line_end(self, at: int) -> int:
+        found = re.compile(r"[^\r\n]*").match(self._text, at)
+        assert found is not None
+        return found.end()
+
+    def _write(self, start: int, end: int, column: int, new: YamlLines) -> None:
+        """Replace what stands behind a colon or a dash. A comment on its line stays there."""
+        line_end = self._line_end(start)
+        last = self._line_end(end)
+        tail = self._text[end:last].rstrip()
+        if end > line_end:
+            first = self._text[start:line_end]
+            comment = (
+                _COMMENT.search(first) if _HEADER.match(first.lstrip()) or not first.split("#")[0].strip() else None
+            )
+            tail = (comment[0] if comment else "") + tail
+        lines = [f" {new.header}" if new.header else "", *(" " * column + line if line else "" for line in new.body)]
+        lines[0] += tail
+        self._replace(start, last, self._end_of_line.join(lines))
+
+    def _replace(self, start: int, end: int, text: str) -> None:
+        self._text = self._text[:start] + text + self._text[end:]
+
+
+def refusal(path: Path, why: str) -> Fault:
+    """The fault of a change that cannot be made here."""
+    return Fault(Code.USAGE, f"{format_path(path) or 'the document'}: {why}", hint="Change the file in an editor.")
+
+
+def _flows(node: Composed) -> bool:
+    """Whether it is a collection in brackets."""
+    return isinstance(node, CollectionNode) and bool(node.flow_style)
+
+
+def _column(text: str, at: int) -> int:
+    return at - (text.rfind("\n", 0, at) + 1)
+
+
+_TESTS = ("tests", "eval_cases", "evalcases")
+
+
+def case_path(data: bytes, file: str, name: str) -> Path | None:
+    """The way to the case with this id; None where the file has none."""
+    if file.lower().endswith(".jsonl"):
+        for number, line in enumerate(data.split(b"\n")):
+            value = jsontext.decode(line) if line.strip() else None
+            if isinstance(value, dict) and value.get("id") == name:
+                return (number,)
+        return None
+    root = _tree(data, file)
+    path = _list_path(root)
+    tests = root if not path else root.members[str(path[0])]
+    for index, each in enumerate(tests.items):
+        found = each.get("id")
+        if found is not None and found.value == name:
+            return (*path, index)
+    return None
+
+
+def cases_in(data: bytes, file: str) -> dict[str, Json]:
+    """The cases of a text by their ids, each as it is written; of two with one id the first."""
+    if file.lower().endswith(".jsonl"):
+        found = [jsontext.decode(line) for line in data.split(b"\n") if line.strip()]
+    else:
+        root = _tree(data, file)
+        path = _list_path(root)
+        tests = root if not path else root.members[str(path[0])]
+        found = [each.json for each in tests.items]
+    named = ((each.get("id"), each) for each in reversed(found) if isinstance(each, dict))
+    return {name: each for name, each in named if isinstance(name, str)}
+
+
+def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:
+    """The text with this value at this path. A key that is not there yet is added to its mapping.
+
+    In a file of JSON lines the path begins with the number of the line, counted from 0.
+    """
+    if file.lower().endswith(".jsonl"):
+        lines = data.split(b"\n")
+        number = path[0] if path else -1
+        if not isinstance(number, int) or not 0 <= number < len(lines) or not lines[number].strip():
+            raise refusal(path, "there is no such line")
+        lines[number] = WireDocument(lines[number]).set(join("", *path[1:]), value).data
+        return b"\n".join(lines)
+    before = _tree(data, file)
+    wanted = _with(before.json, path, value, path)
+    text = EditedText(data, file)
+    text.set(path, value)
+    return _verify(text.data, file, wanted, path)
+
+
+def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
+    """The text with one more case at the end of its tests."""
+    if file.lower().endswith(".jsonl"):
+        end = b"" if not data or data.endswith(b"\n") else b"\n"
+        return data + end + jsontext.encode(case) + b"\n"
+    before = _tree(data, file)
+    path = _list_path(before)
+    tests = before if not path else before.members[str(path[0])]
+    if not isinstance(tests.value, list):
+        hint = "Append it to the file that it names."
+        raise Fault(Code.USAGE, f"{file}: the tests are in another file", hint=hint)
+    text = EditedText(data, file)
+    text.append(path, case, is_empty=not tests.value)
+    old = tests.json
+    assert isinstance(old, list)
+    return _verify(text.data, file, _with(before.json, path, [*old, case], path), path)
+
+
+def _list_path(root: Node) -> Path:
+    if isinstance(root.value, list):
+        return ()
+    found = [key for key in _TESTS if key in root.members]
+    if not found:
+        raise Fault(Code.USAGE, "the suite has no tests", hint="Write tests: [] first.")
+    return (found[0],)
+
+
+def _tree(data: bytes, file: str) -> Node:
+    tree = read_yaml(data, file)
+    if isinstance(tree, SuiteProblem):
+        raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion)
+    return tree
+
+
+def _with(document: Json, path: Path, value: Json, whole: Path) -> Json:
+    if not path:
+        return value
+    step, *rest = path
+    if isinstance(document, dict) and isinstance(step, str) and (step in document or not rest):
+        return {**document, step: _with(document.get(step), tuple(rest), value, whole)}
+    if isinstance(document, list) and isinstance(step, int) and 0 <= step < len(document):
+        return [
+            _with(each, tuple(rest), value, whole) if index == step else each for index, each in enumerate(document)
+        ]
+    raise refusal(whole, "there is no such place")
+
+
+def _verify(data: bytes, file: str, wanted: Json, path: Path) -> bytes:
+    after = read_yaml(data, file)
+    if isinstance(after, SuiteProblem) or after.json != wanted:
+        raise refusal(path, "the value is shared with other places, or written in a way that cannot be changed alone")
+    return data
