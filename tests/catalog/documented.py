@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect
 
-from sightline.catalog.reading import describe_type, fields_of, type_of
+from sightline.catalog.checks import describe_type, fields_of, type_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 

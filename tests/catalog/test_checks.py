@@ -1,14 +1,30 @@
+""""""
+
 from collections.abc import Callable
+from datetime import date
+from math import inf, nan
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.checks import check, is_variable_name
+from sightline.catalog.checks import check, describe_type, is_variable_name, read, type_of
 from sightline.catalog.facts import Family, Model
-from sightline.catalog.problem import ConfigLocation, ConfigProblem
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.problem import (
+    ConfigLocation,
+    ConfigProblem,
+    fault_of,
+    format_path,
+    nearest,
+    problem_at,
+    quote_word,
+)
+from sightline.catalog.provider import Provider, Route
+from sightline.errors import Code
+from sightline.settings import Settings
 
 SOUND = Provider(base_url="https://acme.example/v1")
 
@@ -216,3 +232,202 @@ def test_one_alias_is_one_model() -> None:
 def test_problems_are_told_where_they_stand() -> None:
     (problem,) = check(Catalog(providers={"acme": Provider()}), {}, lambda path: ConfigLocation("x.toml", len(path)))
     assert problem.text.startswith("x.toml:2: ")
+
+
+class Inner(msgspec.Struct, kw_only=True):
+    kind: Literal["round", "flat"]
+    size: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+
+
+class Sample(msgspec.Struct, kw_only=True, rename={"as_": "as"}):
+    text: str = ""
+    as_: str = ""
+    flag: bool = False
+    count: Annotated[int, msgspec.Meta(ge=0, le=9)] | None = None
+    free: int = 0
+    rate: float = 0.0
+    month: Annotated[str, msgspec.Meta(pattern=r"^\d{4}$", description="a year such as 2026")] = "2026"
+    names: tuple[str, ...] = ()
+    inner: Inner | None = None
+    by_name: dict[str, Inner] = {}
+    by_kind: dict[Literal["round", "flat"], str] = {}
+
+
+def nowhere_at_all(path: object) -> ConfigLocation:
+    return ConfigLocation("t.toml", 3)
+
+
+def reading_problems(tree: object, kind: type = Sample) -> list[str]:
+    _, problems = read(tree, kind, nowhere_at_all, ("it",))
+    assert all(problem.file == "t.toml" and problem.line == 3 for problem in problems)
+    return [problem.message for problem in problems]
+
+
+def test_a_tree_becomes_the_struct() -> None:
+    tree = {
+        "text": "a",
+        "as": "b",
+        "flag": True,
+        "count": 9,
+        "rate": 2,
+        "month": "1999",
+        "names": ["x", "y"],
+        "inner": {"kind": "flat", "size": 0.5},
+        "by_name": {"one": {"kind": "round"}},
+        "by_kind": {"flat": "z"},
+    }
+    value, problems = read(tree, Sample, nowhere_at_all)
+    assert not problems
+    assert value == Sample(
+        text="a",
+        as_="b",
+        flag=True,
+        count=9,
+        rate=2.0,
+        month="1999",
+        names=("x", "y"),
+        inner=Inner(kind="flat", size=0.5),
+        by_name={"one": Inner(kind="round")},
+        by_kind={"flat": "z"},
+    )
+
+
+def test_an_unknown_key_names_the_nearest_known_one() -> None:
+    _, (problem,) = read({"base_ur": "x"}, Provider, nowhere_at_all, ("providers", "acme"))
+    assert problem == ConfigProblem(
+        "t.toml",
+        3,
+        "providers.acme.base_ur",
+        'providers.acme has no key "base_ur"',
+        'Did you mean "base_url"?',
+    )
+
+
+def test_an_unknown_key_that_resembles_nothing_gets_the_list() -> None:
+    _, (problem,) = read({"kind": "flat", "qqqq": 1}, Inner, nowhere_at_all, ("it",))
+    assert problem.hint == "Known keys: kind, size."
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"text": 1}, "it.text must be text, not 1"),
+        ({"text": True}, "it.text must be text, not true"),
+        ({"flag": 0}, "it.flag must be true or false, not 0"),
+        ({"flag": ""}, "it.flag must be true or false, not empty text"),
+        ({"count": "5"}, "it.count must be a whole number from 0 to 9, not text"),
+        ({"count": 10}, "it.count must be a whole number from 0 to 9, not 10"),
+        ({"count": -1}, "it.count must be a whole number from 0 to 9, not -1"),
+        ({"count": True}, "it.count must be a whole number from 0 to 9, not true"),
+        ({"count": 1.5}, "it.count must be a whole number from 0 to 9, not 1.5"),
+        ({"free": 2**63}, "it.free must be a whole number, not 9223372036854775808"),
+        ({"rate": inf}, "it.rate must be a number, not inf"),
+        ({"rate": nan}, "it.rate must be a number, not nan"),
+        ({"rate": False}, "it.rate must be a number, not false"),
+        ({"month": "May"}, "it.month must be a year such as 2026, not text"),
+        ({"names": "x"}, "it.names must be a list, each text, not text"),
+        ({"names": [date(2026, 1, 1)]}, "it.names[0] must be text, not a date or a time"),
+        ({"inner": []}, "it.inner must be a table, not a list"),
+        ({"inner": {}}, 'it.inner lacks the key "kind"'),
+        ({"inner": {"kind": "round", "size": 0}}, "it.inner.size must be a number above 0, not 0"),
+        ({"inner": {"kind": "rund"}}, 'it.inner.kind must be one of "flat", "round", not "rund"'),
+        ({"inner": {"kind": 3}}, 'it.inner.kind must be one of "flat", "round", not 3'),
+        ({"by_name": {"x": 1}}, "it.by_name.x must be a table, not 1"),
+        ({"by_name": 1}, "it.by_name must be a table, not 1"),
+        ({"by_kind": {"rond": "x"}}, 'it.by_kind has no key "rond"'),
+        ({"by_kind": {"round": {}}}, "it.by_kind.round must be text, not a table"),
+        ({"by_kind": 1}, "it.by_kind must be a table, each value text, not 1"),
+        ([], "it must be a table, not a list"),
+    ],
+)
+def test_a_wrong_value_says_what_was_expected_and_what_was_found(tree: object, message: str) -> None:
+    assert reading_problems(tree) == [message]
+
+
+def test_text_in_a_wrong_place_is_not_repeated() -> None:
+    assert not any("sk-secret" in message for message in reading_problems({"count": "sk-secret", "names": "sk-secret"}))
+
+
+def test_all_mistakes_are_told_and_the_rest_is_read() -> None:
+    tree = {"text": 1, "nmaes": [], "names": ["a", 2, "c"], "inner": {"knd": "flat"}, "rate": 0.5}
+    value, problems = read(tree, Sample, nowhere_at_all)
+    assert len(problems) == 5
+    assert value == Sample(names=("a", "c"), rate=0.5)
+
+
+def test_nothing_can_be_made_of_something_else() -> None:
+    assert read("text", Sample, nowhere_at_all)[0] is None
+
+
+def test_the_range_is_part_of_what_is_expected() -> None:
+    assert describe_type(type_of(Annotated[int, msgspec.Meta(ge=1)])) == "a whole number, 1 or more"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = [*Provider.__struct_fields__, *Model.__struct_fields__, *Route.__struct_fields__]
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES) | st.text(), ANYTHING), st.sampled_from([Provider, Model, Route, Settings])
+)
+def test_whatever_the_tree_what_is_read_is_what_the_types_say(tree: dict[str, object], kind: type) -> None:
+    value, problems = read(tree, kind, nowhere_at_all)
+    if value is not None:
+        msgspec.convert(msgspec.to_builtins(value), kind)
+    if not problems:
+        assert isinstance(value, kind)
+
+
+def test_the_catalogue_itself_can_be_read() -> None:
+    tree = {"providers": {"a": {"base_url": "http://x"}}, "routes": [{"provider": "a", "as": "b"}]}
+    value, problems = read(tree, Catalog, nowhere_at_all)
+    assert not problems
+    assert value == Catalog(providers={"a": Provider(base_url="http://x")}, routes=(Route(provider="a", as_="b"),))
+
+
+def test_a_problem_begins_with_its_place() -> None:
+    problem = problem_at(ConfigLocation("sightline.toml", 7), ("providers", "acme", "base_ur"), "no such key")
+    assert problem.path == "providers.acme.base_ur"
+    assert problem.text == "sightline.toml:7: no such key"
+
+
+def test_a_variable_has_no_line() -> None:
+    problem = problem_at(
+        ConfigLocation("environment", variable="SIGHTLINE_SERVER_PORT"), ("server", "port"), "is no number"
+    )
+    assert problem == ConfigProblem("environment", 0, "SIGHTLINE_SERVER_PORT", "is no number")
+    assert problem.text == "environment SIGHTLINE_SERVER_PORT: is no number"
+
+
+def test_a_path_is_shown_as_one_would_write_it() -> None:
+    assert format_path(("models", "acme/large", "prices")) == 'models."acme/large".prices'
+    assert format_path(("routes", 0, "provider")) == "routes[0].provider"
+    assert format_path(("a b",)) == '"a b"'
+
+
+def test_the_fault_is_the_first_problem_and_the_count_of_the_others() -> None:
+    first, second = (
+        ConfigProblem("a.toml", 1, "x", "is wrong", "Do this."),
+        ConfigProblem("a.toml", 2, "y", "is wrong too"),
+    )
+    fault = fault_of([first, second])
+    assert fault.code is Code.CONFIG
+    assert fault.message == "a.toml:1: is wrong (and 1 more: `sightline config check` shows all)"
+    assert fault.hint == "Do this."
+    assert fault.details == ["a.toml:1: is wrong", "a.toml:2: is wrong too"]
+    assert fault_of([first]).message == "a.toml:1: is wrong"
+
+
+def test_a_word_in_quotes_cannot_upset_a_terminal() -> None:
+    assert quote_word("a\x1b[31m") == '"a?[31m"'
+    assert quote_word("x" * 100) == f'"{"x" * 57}..."'
+
+
+def test_the_nearest_name_is_offered_else_all() -> None:
+    assert nearest("OpenAy", ["openai", "azure"]) == 'Did you mean "openai"?'
+    assert nearest("zzz", ["openai", "azure"]) == "Known: openai, azure."
+    assert nearest("zzz", []) == ""

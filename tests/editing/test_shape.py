@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sightline.dialects.registry import NAMES, dialect
-from sightline.editing.limits import argument_problems, schema_problems
-from sightline.editing.validity import is_same_shape, shape_of
+from sightline.editing.validity import argument_problems, is_same_shape, schema_problems, shape_of
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report

@@ -1,19 +1,206 @@
-"""What is soft-deleted: still in the whole document, cut out of the one on screen.
+"""Soft deletions and pointers: what is still in the whole document and cut out of the one on screen.
 
 Each deletion remembers what it took, so that restoring brings back exactly that. Between the whole document and the one
-on screen pointers differ by the positions of what was cut; this is the one place that translates.
+on screen pointers differ by the positions of what was cut; this is the one module that translates them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from sightline.editing.body import DocumentBytes
-from sightline.editing.places import Shift, parent_of, with_change, without_entries
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
+from sightline.wire import spans
+from sightline.wire.document import cuts
 from sightline.wire.pointer import covers, join, parse_pointer, resolve
+from sightline.wire.spans import Layout, Span
+
+
+class DocumentBytes:
+    """One JSON text. Its bytes never change; what is remembered of their layout grows."""
+
+    def __init__(self, data: bytes, layouts: Mapping[str, Layout] | None = None) -> None:
+        self.data = data
+        self._layouts: dict[str, Layout] = dict(layouts or {})
+
+    def text_of(self, pointer: str) -> bytes:
+        """The exact bytes of the value at a place."""
+        start, stop = self.find(pointer)
+        return self.data[start:stop]
+
+    def find(self, pointer: str) -> Span:
+        """The bytes of the value at a place."""
+        if not pointer:
+            return spans.find(self.data, "")
+        layout = self.layout(pointer[: pointer.rfind("/")])
+        at = layout.entry(parse_pointer(pointer)[-1], pointer)
+        return Span(layout.starts[at], layout.stops[at])
+
+    def layout(self, pointer: str) -> Layout:
+        """The entries of the container at a place."""
+        known = self._layouts.get(pointer)
+        if known is None:
+            if pointer:
+                known = spans.layout_of(self.data, self.find(pointer), pointer)
+            else:
+                known, _ = spans.parent(self.data, "/-")
+            self._layouts[pointer] = known
+        return known
+
+    def replace(self, pointer: str, text: bytes) -> "DocumentBytes":
+        """The body with another spelling of a value in the place of one that is there."""
+        start, stop = self.find(pointer)
+        data = b"".join((self.data[:start], text, self.data[stop:]))
+        change = _Change(start, stop, len(text) - (stop - start))
+        outer = {
+            place: change.of(layout)
+            for place, layout in self._layouts.items()
+            # The inner ones are laid out again where they are needed; there would be no end of them.
+            if place.count("/") <= 1 and not (layout.span.start >= start and layout.span.stop <= stop)
+        }
+        return DocumentBytes(data, outer)
+
+    def without(self, places: Mapping[str, Iterable[str]]) -> bytes:
+        """The bytes without some entries, named by the place of their container and their tokens in it."""
+        gone: list[tuple[int, int]] = []
+        for holder, tokens in places.items():
+            layout, names = self.layout(holder), set(tokens)
+            keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
+            gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
+        view, pieces, kept = memoryview(self.data), list[memoryview](), 0
+        for start, stop in sorted(gone):
+            pieces.append(view[kept:start])
+            kept = stop
+        return b"".join((*pieces, view[kept:]))
+
+
+class _Change(NamedTuple):
+    """The bytes from `start` to `stop` have become so many more."""
+
+    start: int
+    stop: int
+    more: int
+
+    def of(self, layout: Layout) -> Layout:
+        if layout.span.stop <= self.start:
+            return layout
+        span = Span(self._shift_offset(layout.span.start), self._shift_offset(layout.span.stop))
+        heads = self._all(layout.heads)
+        # An array's entries begin with their values, and its two columns are one list.
+        starts = heads if layout.starts is layout.heads else self._all(layout.starts)
+        return Layout(span, layout.keys, heads, starts, self._all(layout.stops))
+
+    def _shift_offset(self, offset: int) -> int:
+        return offset if offset < self.stop else offset + self.more
+
+    def _all(self, offsets: list[int]) -> list[int]:
+        stop, more = self.stop, self.more
+        return [offset if offset < stop else offset + more for offset in offsets]
+
+
+Shift: TypeAlias = Callable[[str], str | None]
+"""A place before a change as it is called after it; None for a place that is gone."""
+
+
+def edit_refusal(message: str, hint: str, *, pointer: str | None = None) -> Fault:
+    """The fault of an operation that cannot be done to this document."""
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=pointer, status=422)
+
+
+def parent_of(pointer: str) -> str:
+    """The place that holds this one."""
+    return pointer[: pointer.rfind("/")]
+
+
+def shift_by_insertion(pointer: str) -> Shift:
+    """What an insertion before this position does to places; the position is a number."""
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: _step_position(place, parent, at, 1)
+
+
+def shift_by_removal(pointer: str, *, in_array: bool) -> Shift:
+    """What the removal of this place does to places."""
+    if not in_array:
+        return lambda place: None if covers(pointer, place) else place
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: None if covers(pointer, place) else _step_position(place, parent, at, -1)
+
+
+def shift_by_move(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
+    """What a move does: `gone` is what the removal does, `come` what the insertion does."""
+
+    def shift(place: str) -> str | None:
+        if covers(source, place):
+            return pointer + place[len(source) :]
+        left = gone(place)
+        return None if left is None else come(left)
+
+    return shift
+
+
+def shift_by_replacement(pointer: str) -> Shift:
+    """What another value at this place does: nothing within it is what it was."""
+    return lambda place: None if covers(pointer, place) and place != pointer else place
+
+
+def _step_position(place: str, parent: str, at: int, step: int) -> str:
+    """A place with its position in `parent` moved by a step, if that is `at` or later."""
+    if len(place) <= len(parent) or not covers(parent, place):
+        return place
+    token, slash, inner = place[len(parent) + 1 :].partition("/")
+    if not token.isdecimal():  # a place from when this was an object, kept for when it is one again
+        return place
+    position = int(token)
+    return f"{parent}/{position + step}{slash}{inner}" if position >= at else place
+
+
+def with_change(value: Json, tokens: Sequence[str], change: Callable[[Json], Json]) -> Json:
+    """The value with what stands at a place changed; everything beside the way there is shared."""
+    if not tokens:
+        return change(value)
+    token, *rest = tokens
+    if isinstance(value, list):
+        position = int(token)
+        return [*value[:position], with_change(value[position], rest, change), *value[position + 1 :]]
+    assert isinstance(value, dict)
+    return {**value, token: with_change(value[token], rest, change)}
+
+
+def with_entry(container: Json, token: str, value: Json) -> Json:
+    """The container with an entry more."""
+    if isinstance(container, list):
+        position = int(token)
+        return [*container[:position], value, *container[position:]]
+    assert isinstance(container, dict)
+    return {**container, token: value}
+
+
+def without_entries(container: Json, tokens: set[str]) -> Json:
+    """The container without some of its entries."""
+    if isinstance(container, list):
+        gone = {int(token) for token in tokens}
+        return [value for position, value in enumerate(container) if position not in gone]
+    assert isinstance(container, dict)
+    return {key: value for key, value in container.items() if key not in tokens}
+
+
+def resolve_position(document: Json, pointer: str) -> str:
+    """The pointer with a `-` at its end read as the position that it stands for."""
+    tokens = parse_pointer(pointer)
+    if not tokens or tokens[-1] != "-":
+        return pointer
+    holder: Json = document
+    for token in tokens[:-1]:
+        if isinstance(holder, dict) and token in holder:
+            holder = holder[token]
+        elif isinstance(holder, list) and token.isdecimal() and int(token) < len(holder):
+            holder = holder[int(token)]
+        else:
+            return pointer
+    return join(parent_of(pointer), len(holder)) if isinstance(holder, list) else pointer
 
 
 class Deletions(msgspec.Struct, frozen=True, dict=True):

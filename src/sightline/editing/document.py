@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sightline.editing.body import DocumentBytes
-from sightline.editing.deletions import Deletions
-from sightline.editing.outline import outline_of
-from sightline.editing.places import (
+from sightline.editing.deletions import (
+    Deletions,
+    DocumentBytes,
     Shift,
     parent_of,
     resolve_position,
@@ -22,8 +21,7 @@ from sightline.editing.places import (
     with_entry,
     without_entries,
 )
-from sightline.editing.reading import DocumentReading
-from sightline.editing.section_ids import SectionIds
+from sightline.editing.reading import DocumentReading, SectionIds, outline_of
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.wire import jsontext
@@ -140,6 +138,6 @@ def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
 
 
 def _check(body: DocumentBytes, value: Json) -> None:
-    """A value that holds others may make the document deeper than anybody can read."""
+    """A value that holds others may make the document deeper than the parser reads."""
     if isinstance(value, (dict, list)):
         jsontext.decode(body.data)

@@ -4,11 +4,10 @@ import hashlib
 from functools import cached_property
 
 from sightline.editing.changes import apply_operation
+from sightline.editing.deletions import edit_refusal, parent_of
 from sightline.editing.document import WholeDocument
 from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
-from sightline.editing.outline import OPTIONS, OTHER, TOOLS, list_of, tools_of
-from sightline.editing.places import edit_refusal, parent_of
-from sightline.editing.reading import DocumentReading
+from sightline.editing.reading import OPTIONS, OTHER, TOOLS, DocumentReading, list_of, tools_of
 from sightline.editing.section import Section
 from sightline.editing.sectioning import Sectioning, SectionList
 from sightline.errors import Code, Fault
@@ -38,7 +37,7 @@ class Draft:
 
     @classmethod
     def of(cls, data: bytes, dialect: str, model: str = "") -> "Draft":
-        """The draft of a body that nobody has edited yet."""
+        """The draft of an unedited body."""
         return cls(WholeDocument.of(data, dialect), dialect, model)
 
     @property

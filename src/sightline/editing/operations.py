@@ -1,6 +1,6 @@
 """Operations: what a person can do to a document under edit, as values that come and go as JSON.
 
-`keep` asks that the edit be repeated on later requests; whoever keeps masks reads it, nothing here does.
+`keep` asks that the edit be repeated on later requests; the owner of the masks reads it, nothing here does.
 """
 
 from typing import Literal, TypeAlias

@@ -10,14 +10,12 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
-from sightline.editing.cascade import cascade_of
-from sightline.editing.deletions import Deletions
+from sightline.editing.changes import cascade_of, check_sound
+from sightline.editing.deletions import Deletions, parent_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete
-from sightline.editing.places import parent_of
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.soundness import check_sound
-from sightline.editing.target import target_of
+from sightline.editing.targets import target_of
 from sightline.errors import Fault
 
 StripClass = Literal["tool_results", "thinking", "tool"]

@@ -12,14 +12,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
-from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
-from sightline.editing.budgeting import TokenBudget
-from sightline.editing.cost import EditCost
 from sightline.editing.draft import Draft
-from sightline.editing.review import Review, Reviewed
+from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
 from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
@@ -33,7 +30,7 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import has_media
 from sightline.model.request import Request
-from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimator import CountedRequest
 
 Key = TypeVar("Key")

@@ -19,8 +19,7 @@ from sightline.filters.expression import (
     negate,
 )
 from sightline.filters.fields import BY_NAME, FIELDS, WORDS, FilterField, FilterScope, Kind
-from sightline.filters.source import Piece, Sign, Source
-from sightline.filters.terms import FieldComparison, count, term
+from sightline.filters.terms import FieldComparison, Piece, Sign, Source, count, term
 
 _LONGEST = 10_000
 _MOST_TERMS = 250

@@ -25,10 +25,10 @@ from sightline.filters.expression import (
     OwnTopic,
     TextTerm,
     TopicTerm,
+    meaning,
 )
 from sightline.filters.fields import SUMS
-from sightline.filters.meaning import meaning
-from sightline.filters.pattern import fold_case, like, plain
+from sightline.filters.predicate import fold_case, like, plain
 
 Parameter: TypeAlias = str | float
 

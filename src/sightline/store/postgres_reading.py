@@ -6,18 +6,12 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
-from sightline.filters.pattern import like
-from sightline.filters.predicate import alone, matches
+from sightline.filters.predicate import alone, like, matches
 from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
-from sightline.store.columns import FIELDS, NAMES, ExchangeSubject, summary_in
-from sightline.store.delta import Codec
-from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.fact_reading import fact_of
-from sightline.store.folding import bodies_of
-from sightline.store.frames import unpack_frames
-from sightline.store.postgres_bodies import body_of
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.postgres_connection import PostgresConnection, Row
-from sightline.store.summary import Summary
+from sightline.store.postgres_sink import body_of
+from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
 Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
 """Whether the filter takes an exchange with these words, all things considered."""
@@ -93,16 +87,16 @@ async def oldest(connection: PostgresConnection, wanted: Expression, *, now: flo
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
     """All of one exchange, each body before the fact that names it."""
     codec = Codec()
-    told: list[Entry] = []
+    entries: list[Entry] = []
     names: set[str] = set()
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         for noted in await _facts(connection, exchange):
             for name in bodies_of(noted.fact):
                 if name not in names and (body := await body_of(connection, codec, name)) is not None:
-                    told.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
+                    entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
                 names.add(name)
-            told.append(noted)
-    return told
+            entries.append(noted)
+    return entries
 
 
 async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:

@@ -9,7 +9,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.service.eval_log import PREFIX
-from sightline.store.logbook import Line, Logbook
+from sightline.store.store import Line, Logbook
 
 State: TypeAlias = Literal["running", "ended", "stopped", "interrupted"]
 

@@ -1,4 +1,4 @@
-"""Our side of the embedded model: it is started on first use, asked by one caller at a time, and ends with us."""
+"""The parent's side of the embedded model: started on first use, one request at a time, stopped with Sightline."""
 
 import asyncio
 import os
@@ -11,9 +11,17 @@ from typing import cast
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.transport.embedded.causes import TOLD, Cause, cause_of_exit, unavailable
-from sightline.transport.embedded.messages import Answer, ChildFailed, ChildOrders, ChildStarted
-from sightline.transport.embedded.weights import WINDOW
+from sightline.transport.embedded.causes import (
+    CAUSE_TEXTS,
+    Answer,
+    Cause,
+    ChildFailed,
+    ChildOrders,
+    ChildStarted,
+    cause_of_exit,
+    unavailable,
+)
+from sightline.transport.embedded.machine import WINDOW
 
 COMPLAINTS_KEPT = 4096
 ANSWER_LIMIT = 65536
@@ -170,7 +178,7 @@ KEY_VARIABLE = "SIGHTLINE_LOCAL_KEY"
 DEATHS_IN_A_ROW = 3
 _CHILD = "sightline.transport.embedded.child"
 
-# The child gets what a process needs to run and nothing that is meant for somebody else, such as providers' keys.
+# The child gets what a process needs to run and nothing else, such as providers' keys.
 _PASSED_ON = frozenset({"HOME", "LANG", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "WINDIR"})
 _PASSED_ON_PREFIXES = ("DYLD_", "GOMP_", "LC_", "LD_", "OMP_", "PYTHON", "VIRTUAL_ENV")
 
@@ -187,7 +195,7 @@ class Running:
 
 
 class EmbeddedTurn:
-    """The right to ask once. Whoever got no more than a part of an answer says so with `failed`."""
+    """The right to ask once. A caller that got only a part of an answer calls `failed`."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -223,7 +231,7 @@ class EmbeddedModel:
         self._context_window = context_window
         self._make_key = make_key
         self._start_timeout = start_timeout
-        # A server that wants no key reads none, and an empty one would be taken for one that somebody forgot to set.
+        # A server that wants no key reads none, and an empty one would look like a missing setting.
         own_key = environment.get(KEY_VARIABLE, "").strip() or "none"
         self._elsewhere = Running(_root(url), own_key) if url else None
         self._queue = asyncio.Lock()
@@ -236,12 +244,12 @@ class EmbeddedModel:
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether it is somebody else's process."""
+        """Whether another program runs the server."""
         return self._elsewhere is not None
 
     @property
     def elsewhere(self) -> Running | None:
-        """Where it is, if it is somebody else's process."""
+        """The URL of the server, if another program runs it."""
         return self._elsewhere
 
     @property
@@ -257,7 +265,7 @@ class EmbeddedModel:
     async def turn(self) -> AsyncIterator[EmbeddedTurn]:
         """The right to ask: one caller at a time, in the order of their coming."""
         if self._elsewhere:
-            # Whoever runs it has decided how many it answers at once.
+            # Its own settings decide how many requests it answers at once.
             yield EmbeddedTurn(self._elsewhere)
             return
         async with self._queue:
@@ -280,7 +288,7 @@ class EmbeddedModel:
             raise await self._child.fault()
 
     async def close(self) -> None:
-        """Stop it for good. Whoever waits for it gets a fault."""
+        """Stop it for good. Callers that wait for it get a fault."""
         self._is_closed = True
         async with self._starting:
             child, self._child = self._child, None
@@ -371,7 +379,7 @@ def _crash_fault(child: ChildPipes, fault: Fault) -> Fault:
     cause, detail = child.end_in_words()
     return Fault(
         Code.NETWORK,
-        f"the embedded model ended while it answered: {TOLD[cause].message} ({detail})",
+        f"the embedded model ended while it answered: {CAUSE_TEXTS[cause].message} ({detail})",
         hint="Send it again: the model is started anew.",
         details=fault.details,
     )
