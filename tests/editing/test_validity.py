@@ -6,7 +6,6 @@ from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Insert, Move, Remove, Set, SetBody, SetText
 from sightline.editing.validity import (
-    Checks,
     ValidityFinding,
     argument_problems,
     check_draft,
@@ -193,10 +192,9 @@ def test_what_only_the_vendor_refuses_is_an_error_there_and_a_warning_elsewhere(
 def test_a_form_that_means_the_same_and_is_refused_is_told_until_it_is_mended() -> None:
     nested = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     draft = drafted({"model": "m", "input": "hi", "tools": [nested]}, "openai-responses")
-    checks = Checks(Facts(), is_vendor=True)
-    (finding,) = checks.of(draft).problems
-    assert checks.of(mended(draft, finding, "Write it flat")).problems == ()
-    assert checks.of(draft.with_edit(SetBody(body="[]"))).ok is False
+    (finding,) = check_draft(draft, facts=Facts(), is_vendor=True).problems
+    assert check_draft(mended(draft, finding, "Write it flat"), facts=Facts(), is_vendor=True).problems == ()
+    assert check_draft(draft.with_edit(SetBody(body="[]")), facts=Facts(), is_vendor=True).ok is False
 
 
 THOUGHT = "/messages/1/content/0"

@@ -126,12 +126,12 @@ def test_a_large_segment_is_emptied_once_all_of_it_is_committed(tmp_path: Path) 
     died(journal)
 
 
-def test_a_journal_that_somebody_else_changed_says_so(tmp_path: Path) -> None:
+def test_a_journal_that_another_program_changed_says_so(tmp_path: Path) -> None:
     journal = EntryJournal(tmp_path)
     place = append(journal, 0)
     (path,) = tmp_path.glob("*.log")
     path.write_bytes(b"?" * place.end)
-    with pytest.raises(Fault, match="changed by somebody else"):
+    with pytest.raises(Fault, match="changed by another program"):
         list(journal.since(place))
     died(journal)
 

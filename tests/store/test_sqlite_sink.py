@@ -152,7 +152,7 @@ def test_a_request_that_cannot_be_read_now_is_left_for_later(tmp_path: Path, mon
 
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
-    monkeypatch.setattr("sightline.store.sqlite_sink.SqliteDigests._continued", unreadable)
+    monkeypatch.setattr("sightline.store.sqlite_sink.SqliteDigests._find_predecessor", unreadable)
     sink.said.tell(ReplyText("x_1", "yes"))
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, todo FROM exchanges").fetchall() == [("x_1", REQUEST)]

@@ -45,7 +45,7 @@ class Ledger:
         if names:
             self.batches.append(names)
 
-    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
         assert slots
         if self.spoils == "unfinished":
             raise RuntimeError("a mistake")

@@ -462,7 +462,7 @@ def test_a_date_that_no_calendar_has_harms_nobody(name: str, status: int) -> Non
 class Careless(Ledger):
     """A ledger that cannot read what it is told."""
 
-    def observed(self, *_: object) -> None:
+    def observe_headers(self, *_: object) -> None:
         raise OverflowError
 
 

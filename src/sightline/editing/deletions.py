@@ -7,7 +7,7 @@ on screen pointers differ by the positions of what was cut; this is the one modu
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -19,86 +19,40 @@ from sightline.wire.pointer import covers, join, parse_pointer, resolve
 from sightline.wire.spans import Layout, Span
 
 
-class DocumentBytes:
-    """One JSON text. Its bytes never change; what is remembered of their layout grows."""
+def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> bytes:
+    """The bytes of a JSON text without some entries, named by the place of their container and their tokens in it."""
+    layouts = _Layouts(data)
+    gone: list[tuple[int, int]] = []
+    for holder, tokens in entries.items():
+        layout, names = layouts.of(holder), set(tokens)
+        keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
+        gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
+    view, pieces, kept = memoryview(data), list[memoryview](), 0
+    for start, stop in sorted(gone):
+        pieces.append(view[kept:start])
+        kept = stop
+    return b"".join((*pieces, view[kept:]))
 
-    def __init__(self, data: bytes, layouts: Mapping[str, Layout] | None = None) -> None:
-        self.data = data
-        self._layouts: dict[str, Layout] = dict(layouts or {})
 
-    def text_of(self, pointer: str) -> bytes:
-        """The exact bytes of the value at a place."""
-        start, stop = self.find(pointer)
-        return self.data[start:stop]
+class _Layouts:
+    """The containers of a JSON text. Each is scanned once, so that many deletions do not scan the text as often."""
 
-    def find(self, pointer: str) -> Span:
-        """The bytes of the value at a place."""
-        if not pointer:
-            return spans.find(self.data, "")
-        layout = self.layout(pointer[: pointer.rfind("/")])
-        at = layout.entry(parse_pointer(pointer)[-1], pointer)
-        return Span(layout.starts[at], layout.stops[at])
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._known: dict[str, Layout] = {}
 
-    def layout(self, pointer: str) -> Layout:
+    def of(self, pointer: str) -> Layout:
         """The entries of the container at a place."""
-        known = self._layouts.get(pointer)
+        known = self._known.get(pointer)
         if known is None:
             if pointer:
-                known = spans.layout_of(self.data, self.find(pointer), pointer)
+                above = self.of(parent_of(pointer))
+                at = above.entry(parse_pointer(pointer)[-1], pointer)
+                known = spans.layout_of(self._data, Span(above.starts[at], above.stops[at]), pointer)
             else:
-                known, _ = spans.parent(self.data, "/-")
-            self._layouts[pointer] = known
+                known, _ = spans.parent(self._data, "/-")
+            self._known[pointer] = known
         return known
-
-    def replace(self, pointer: str, text: bytes) -> "DocumentBytes":
-        """The body with another spelling of a value in the place of one that is there."""
-        start, stop = self.find(pointer)
-        data = b"".join((self.data[:start], text, self.data[stop:]))
-        change = _Change(start, stop, len(text) - (stop - start))
-        outer = {
-            place: change.of(layout)
-            for place, layout in self._layouts.items()
-            # The inner ones are laid out again where they are needed; there would be no end of them.
-            if place.count("/") <= 1 and not (layout.span.start >= start and layout.span.stop <= stop)
-        }
-        return DocumentBytes(data, outer)
-
-    def without(self, places: Mapping[str, Iterable[str]]) -> bytes:
-        """The bytes without some entries, named by the place of their container and their tokens in it."""
-        gone: list[tuple[int, int]] = []
-        for holder, tokens in places.items():
-            layout, names = self.layout(holder), set(tokens)
-            keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
-            gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
-        view, pieces, kept = memoryview(self.data), list[memoryview](), 0
-        for start, stop in sorted(gone):
-            pieces.append(view[kept:start])
-            kept = stop
-        return b"".join((*pieces, view[kept:]))
-
-
-class _Change(NamedTuple):
-    """The bytes from `start` to `stop` have become so many more."""
-
-    start: int
-    stop: int
-    more: int
-
-    def of(self, layout: Layout) -> Layout:
-        if layout.span.stop <= self.start:
-            return layout
-        span = Span(self._shift_offset(layout.span.start), self._shift_offset(layout.span.stop))
-        heads = self._all(layout.heads)
-        # An array's entries begin with their values, and its two columns are one list.
-        starts = heads if layout.starts is layout.heads else self._all(layout.starts)
-        return Layout(span, layout.keys, heads, starts, self._all(layout.stops))
-
-    def _shift_offset(self, offset: int) -> int:
-        return offset if offset < self.stop else offset + self.more
-
-    def _all(self, offsets: list[int]) -> list[int]:
-        stop, more = self.stop, self.more
-        return [offset if offset < stop else offset + more for offset in offsets]
 
 
 Shift: TypeAlias = Callable[[str], str | None]
@@ -291,9 +245,9 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
             holder = join(holder, token)
         return holder
 
-    def apply_to_bytes(self, body: DocumentBytes) -> bytes:
+    def apply_to_bytes(self, data: bytes) -> bytes:
         """The bytes on screen."""
-        return body.without(self._entries) if self.groups else body.data
+        return without_entries_in(data, self._entries) if self.groups else data
 
     def apply_to_value(self, document: Json) -> Json:
         """The value on screen."""

@@ -280,7 +280,8 @@ class Fix(msgspec.Struct, frozen=True):
 
 def fixes_for(draft: Draft, problem: Problem, facts: Facts) -> tuple[Fix, ...]:
     """The fixes that this draft takes, the gentlest first."""
-    return tuple(fix for fix in _fixes(draft, problem, facts) if _works(draft, fix))
+    errors = _errors(draft)
+    return tuple(fix for fix in _fixes(draft, problem, facts) if _works(draft, fix, errors))
 
 
 def part_at(section: Section, pointer: str) -> SectionPart | None:
@@ -295,13 +296,13 @@ def section_of(draft: Draft, pointer: str) -> Section | None:
     return draft.section(name) if name else None
 
 
-def _works(draft: Draft, fix: Fix) -> bool:
-    """Whether the draft takes it and is no worse for it."""
+def _works(draft: Draft, fix: Fix, errors: int) -> bool:
+    """Whether the draft, which has so many errors, takes it and is no worse for it."""
     try:
         after = draft.with_edit(Batch(operations=fix.operations))
     except Fault:
         return False
-    return after is not draft and _errors(after) <= _errors(draft)
+    return after is not draft and _errors(after) <= errors
 
 
 def _errors(draft: Draft) -> int:

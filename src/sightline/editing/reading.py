@@ -5,37 +5,26 @@ Ids of sections and parts are given out once, tied to places of the whole docume
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.tool_names import BUILT_IN
 from sightline.editing.deletions import Shift
 from sightline.editing.section import PartType
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Opaque, Part, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import Tool
-from sightline.model.value import Value
 from sightline.wire.jsontext import encode
-from sightline.wire.pointer import covers, join, parse_pointer
+from sightline.wire.pointer import covers, join
 
 Pairs: TypeAlias = tuple[tuple[Part, Part], ...]
 """Each call with its result, which is known by its place: its words may be older than the document."""
 
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_request"})
-
-
-def halves_of(message: Message) -> list[object]:
-    """What in here decides who is paired with whom; of a result its words do not."""
-    return [
-        (part.id, part.name, part.at) if isinstance(part, ToolResult) else part
-        for part in message.parts
-        if isinstance(part, (ToolCall, ToolResult, Opaque))
-    ]
 
 
 def pairs_of(messages: Iterable[Message]) -> Pairs:
@@ -106,11 +95,6 @@ CONTAINERS: Mapping[str, str] = {
 }
 """Where each dialect keeps the conversation."""
 
-_LINKED = frozenset({"raw"})
-"""Dialects in which the reading of an item depends on others."""
-
-T = TypeVar("T", bound=Value)
-
 
 class DocumentReading:
     """A document and the request that it asks; `request` is None where the dialect cannot read it, `fault` says why."""
@@ -120,9 +104,6 @@ class DocumentReading:
         self.document = document
         self.request = request
         self.fault = fault
-        self.changed = ""
-        """The place of the only message that differs from the reading before, if that is known."""
-        self._pairs: Pairs | None = None
 
     @classmethod
     def of(cls, name: str, document: Json) -> "DocumentReading":
@@ -132,68 +113,15 @@ class DocumentReading:
         except Fault as fault:
             return cls(name, document, None, fault)
 
-    @property
+    @cached_property
     def pairs(self) -> Pairs:
         """Which result answers which call."""
-        if self._pairs is None:
-            self._pairs = pairs_of(self.request.messages if self.request else ())
-        return self._pairs
+        return pairs_of(self.request.messages if self.request else ())
 
     @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation; a list without an object around it is that list."""
         return "" if isinstance(self.document, list) else f"/{CONTAINERS[self.name]}"
-
-    def reread(self, document: Json, pointer: str) -> "DocumentReading":
-        """The reading of a document that differs from this one in the value at a place, and nowhere else."""
-        message = None if self.request is None else self._item(self.request, document, parse_pointer(pointer))
-        if self.request is None or message is None:
-            return DocumentReading.of(self.name, document)
-        index, new = message
-        old = self.request.messages[index]
-        messages = (*self.request.messages[:index], new, *self.request.messages[index + 1 :])
-        reading = DocumentReading(self.name, document, msgspec.structs.replace(self.request, messages=messages))
-        reading.changed = new.at
-        if halves_of(old) == halves_of(new):
-            reading._pairs = self._pairs
-        return reading
-
-    def _item(self, request: Request, document: Json, tokens: tuple[str, ...]) -> tuple[int, Message] | None:
-        """The one message that has changed, with its number; None if more than that must be read again."""
-        key = CONTAINERS[self.name]
-        items = document.get(key) if isinstance(document, dict) else None
-        if self.name in _LINKED or len(tokens) < 2 or tokens[0] != key or not isinstance(items, list):
-            return None
-        position = int(tokens[1])
-        try:
-            read = dialect(self.name).read_request({key: [items[position]]})
-        except Fault:
-            return None
-        new = _move_pointers(read.messages[0], len(f"/{key}/0"), f"/{key}/{tokens[1]}")
-        index = position + len(request.messages) - len(items)
-        if any(_is_linked(each, self.name) for each in (new, request.messages[index])):
-            return None
-        return index, new
-
-
-def _is_linked(message: Message, name: str) -> bool:
-    """Whether other items are read by what this one holds: tools that it brings, pieces of a thought, or a call of a
-    built-in tool, whose result is a result only where the client runs the call."""
-    if name == "gemini":
-        return not message.parts or any(isinstance(part, (Opaque, Thinking)) for part in message.parts)
-    if name == "openai-responses":
-        return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
-    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
-
-
-def _move_pointers(value: T, cut: int, place: str) -> T:
-    """A value with its pointers, and those of what it holds, at another place."""
-    changes: dict[str, object] = {"at": place + value.at[cut:]}
-    for name in value.__struct_fields__:
-        held = getattr(value, name)
-        if isinstance(held, tuple) and held and isinstance(held[0], Value):
-            changes[name] = tuple(_move_pointers(each, cut, place) for each in held)
-    return msgspec.structs.replace(value, **changes)
 
 
 Outline = Sequence[tuple[str, Sequence[str]]]
@@ -227,10 +155,7 @@ class SectionIds(msgspec.Struct, frozen=True):
         return SectionIds(self.sections, max(count, self.count))
 
     def complete(self, outline: Outline, *, is_all: bool = True) -> "SectionIds":
-        """With an id for everything that has none, and without those of sections that are no more.
-
-        Without `is_all` the outline is a part of the whole one.
-        """
+        """With an id for everything that has none; if `is_all`, without those that the outline does not have."""
         sections: dict[str, PartIds] = {} if is_all else dict(self.sections)
         count = self.count
         for key, parts in outline:
@@ -340,18 +265,15 @@ def list_of(place: str) -> str:
     return "/".join(tokens[:first])
 
 
-def outline_of(reading: DocumentReading, only: str = "") -> Outline:
-    """The keys of everything that gets an id, or of one message only."""
+def outline_of(reading: DocumentReading) -> Outline:
+    """The keys of everything that gets an id."""
     request = reading.request
     if request is None:
         return [(OTHER, [])]
     outline: list[tuple[str, Sequence[str]]] = [
         (message.at, [part_key(type_of(part), part.at, message.at) for part in message.parts])
         for message in request.messages
-        if not only or message.at == only
     ]
-    if only:
-        return outline
     if tools := tools_of(reading):
         outline.append((TOOLS, [part_key("tool", tool.at, TOOLS) for tool in tools]))
     if options := options_of(reading):

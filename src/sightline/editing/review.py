@@ -1,14 +1,13 @@
 """The review of a draft after every edit: whether it can be sent, its tokens, and what the edit costs in the cache."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
 from sightline.editing.section import Category, Section, Tokens
-from sightline.editing.validity import Checks, Validity
+from sightline.editing.validity import Validity, check_draft
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
 from sightline.model.request import Request
@@ -16,7 +15,7 @@ from sightline.tokens.cache_cost import Prefix, alike, money, reuse
 from sightline.tokens.estimate import NOTHING, Estimate, sum_estimates
 from sightline.tokens.estimator import Estimator
 
-_NOBODY = Message("user")
+_NO_MESSAGE = Message("user")
 
 CATEGORIES: tuple[Category, ...] = ("system", "tools", "history", "user", "attachments", "options")
 
@@ -56,7 +55,7 @@ class TokenBudget(msgspec.Struct, frozen=True):
 
 def budget_of(draft: Draft, estimator: Estimator, facts: Facts) -> TokenBudget:
     """Count one draft."""
-    return Budgeting(estimator, facts).of(draft)
+    return count_draft(draft, estimator, facts)[0]
 
 
 def with_tokens(sections: tuple[Section, ...], budget: TokenBudget) -> tuple[Section, ...]:
@@ -64,115 +63,73 @@ def with_tokens(sections: tuple[Section, ...], budget: TokenBudget) -> tuple[Sec
     return tuple(msgspec.structs.replace(section, tokens=budget.sections.get(section.id)) for section in sections)
 
 
-class _Count(NamedTuple):
-    """What a section costs: all of it, and how much of that are attachments."""
-
-    category: Category
-    whole: Estimate
-    attached: Estimate
-
-
 _BUNDLES = ("tools", "options")
-_NO_COUNT = _Count("options", NOTHING, NOTHING)
 
 
-class Budgeting:
-    """Counts the drafts of one document. What is the same in the next draft is not counted again."""
+def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[TokenBudget, Estimate]:
+    """The budget of a draft, and the whole prompt as checks take it: a calibration does not raise its low end."""
+    request, sections = draft.request, draft.sections
+    if request is None:
+        whole = estimator.text(draft.data.decode("utf-8", "replace"))
+        unread = dict.fromkeys(CATEGORIES, NOTHING) | {sections[0].category: whole}
+        tokens = {sections[0].id: _tokens(whole)}
+        return _budget(unread, tokens, whole, whole, facts.context_window, facts.max_output), whole
+    sums, tokens = _count_sections(sections, request, estimator)
+    sums["tools"] = estimator.tools(request.tools)
+    others = estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
+    # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
+    rest = _less(others, sums["tools"])
+    raw = sum_estimates((rest, *sums.values()))
+    sums["options"] += rest
+    for section in sections[-2:]:
+        if section.kind in _BUNDLES and not section.deleted:
+            tokens[section.id] = _tokens(sums[section.category])
+    whole, is_counted = estimator.whole(request, raw)
+    budget = _budget(sums, tokens, raw, whole, facts.context_window, _reserve(request, facts))
+    # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
+    return budget, whole if is_counted else _at_least(whole, raw.low)
 
-    def __init__(self, estimator: Estimator, facts: Facts) -> None:
-        self._estimator = estimator
-        self._facts = facts
-        self.certain = NOTHING
-        """The whole prompt of the latest draft, as checks take it: what was only learned does not raise its low end."""
-        self._sections: tuple[Section, ...] | None = None
-        self._messages: list[Message] = []
-        self._counts: list[_Count] = []
-        self._sums: dict[Category, Estimate] = {}
-        self._tokens: dict[str, Tokens] = {}
 
-    def of(self, draft: Draft) -> TokenBudget:
-        """The budget of a draft."""
-        request, sections = draft.request, draft.sections
-        if request is None:
-            return self._unread(draft)
-        self._recount(sections, request)
-        self._sums["tools"] = self._estimator.tools(request.tools)
-        others = self._estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
-        rest = _less(others, self._sums["tools"])
-        raw = sum_estimates((rest, *self._sums.values()))
-        whole, is_counted = self._estimator.whole(request, raw)
-        # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
-        self.certain = whole if is_counted else _at_least(whole, raw.low)
-        return self._budget(sections, rest, raw, whole, _reserve(request, self._facts))
+def _count_sections(
+    sections: tuple[Section, ...], request: Request, estimator: Estimator
+) -> tuple[dict[Category, Estimate], dict[str, Tokens]]:
+    """The tokens of each category and of each section on screen; tools and options are counted by their requests."""
+    places = {message.at: message for message in request.messages}
+    sums, tokens = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens]()
+    for section in sections:
+        if section.deleted:
+            continue
+        count = NOTHING
+        if section.kind not in _BUNDLES:
+            message = places.get(section.pointer, _NO_MESSAGE)
+            count, attached = estimator.message(message), _attachments(message.parts, estimator)
+            sums[section.category] = _plus(sums[section.category], _less(count, attached))
+            sums["attachments"] = _plus(sums["attachments"], attached)
+        tokens[section.id] = _tokens(count)
+    return sums, tokens
 
-    def _unread(self, draft: Draft) -> TokenBudget:
-        whole = self._estimator.text(draft.data.decode("utf-8", "replace"))
-        self.certain = whole
-        self._sections, self._counts = None, []
-        self._sums = dict.fromkeys(CATEGORIES, NOTHING) | {draft.sections[0].category: whole}
-        self._tokens = {draft.sections[0].id: _tokens(whole)}
-        return self._budget(draft.sections, NOTHING, whole, whole, self._facts.max_output)
 
-    def _recount(self, sections: tuple[Section, ...], request: Request) -> None:
-        places = {message.at: message for message in request.messages}
-        messages = [places.get(section.pointer, _NOBODY) for section in sections]
-        if self._sections is not None and len(sections) == len(self._sections):
-            # A section shows the whole document, and a message is read on screen: either can change without the other.
-            before = zip(self._sections, sections, self._messages, messages, strict=True)
-            changed = [
-                index
-                for index, (old, new, read, now) in enumerate(before)
-                if old is not new or (read is not now and read != now)
-            ]
-            for index in changed:
-                self._tokens.pop(self._sections[index].id, None)
-        else:
-            changed = list(range(len(sections)))
-            self._counts = [_NO_COUNT] * len(sections)
-            self._sums, self._tokens = dict.fromkeys(CATEGORIES, NOTHING), {}
-        for index in changed:
-            section = sections[index]
-            self._move(self._counts[index], -1)
-            count = self._counts[index] = self._count(section, messages[index])
-            self._move(count, 1)
-            if not section.deleted:
-                self._tokens[section.id] = _tokens(count.whole)
-        self._sections, self._messages = sections, messages
-
-    def _move(self, count: _Count, sign: int) -> None:
-        sums, attached = self._sums, count.attached
-        rest = _less(count.whole, attached)
-        sums[count.category] = _plus(sums[count.category], rest, sign)
-        sums["attachments"] = _plus(sums["attachments"], attached, sign)
-
-    def _count(self, section: Section, message: Message) -> _Count:
-        if section.deleted or section.kind in _BUNDLES:
-            return _NO_COUNT
-        attached = _attachments(message.parts, self._estimator)
-        return _Count(section.category, self._estimator.message(message), attached)
-
-    def _budget(
-        self, sections: tuple[Section, ...], rest: Estimate, raw: Estimate, whole: Estimate, reserve: int | None
-    ) -> TokenBudget:
-        # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
-        sums = {**self._sums, "options": self._sums["options"] + rest}
-        tokens = dict(self._tokens)
-        for section in sections[-2:]:
-            if section.kind in _BUNDLES and not section.deleted:
-                tokens[section.id] = _tokens(sums[section.category])
-        if whole != raw and raw.tokens:
-            scale = _Scale(whole, raw)
-            tokens = {name: scale.of(each) for name, each in tokens.items()}
-            sums = {category: _estimate(scale.of(_tokens(each))) for category, each in sums.items()}
-            others = sum_estimates(each for category, each in sums.items() if category != "options")
-            sums["options"] = _less(whole, others)
-        return TokenBudget(
-            Total(whole.tokens, whole.low, whole.high, whole.how),
-            self._facts.context_window,
-            reserve,
-            tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),
-            tokens,
-        )
+def _budget(
+    sums: dict[Category, Estimate],
+    tokens: dict[str, Tokens],
+    raw: Estimate,
+    whole: Estimate,
+    window: int | None,
+    reserve: int | None,
+) -> TokenBudget:
+    if whole != raw and raw.tokens:
+        scale = _Scale(whole, raw)
+        tokens = {name: scale.of(each) for name, each in tokens.items()}
+        sums = {category: _estimate(scale.of(_tokens(each))) for category, each in sums.items()}
+        others = sum_estimates(each for category, each in sums.items() if category != "options")
+        sums["options"] = _less(whole, others)
+    return TokenBudget(
+        Total(whole.tokens, whole.low, whole.high, whole.how),
+        window,
+        reserve,
+        tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),
+        tokens,
+    )
 
 
 def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
@@ -203,9 +160,8 @@ def _less(whole: Estimate, share: Estimate) -> Estimate:
     return Estimate(tokens, min(tokens, max(0, whole.low - share.low)), max(tokens, whole.high - share.high), whole.how)
 
 
-def _plus(total: Estimate, more: Estimate, sign: int) -> Estimate:
-    tokens, low, high = more.tokens * sign, more.low * sign, more.high * sign
-    return Estimate(total.tokens + tokens, total.low + low, total.high + high, more.how or total.how)
+def _plus(total: Estimate, more: Estimate) -> Estimate:
+    return Estimate(total.tokens + more.tokens, total.low + more.low, total.high + more.high, more.how or total.how)
 
 
 def _at_least(whole: Estimate, low: int) -> Estimate:
@@ -308,14 +264,14 @@ class Review:
         self._estimator = estimator
         self._facts = facts
         self._previous = previous
-        self._checks = Checks(facts, is_vendor=is_vendor)
-        self._budgeting = Budgeting(estimator, facts)
+        self._is_vendor = is_vendor
         self._costs: Costs | None = None
 
     def of(self, draft: Draft) -> Reviewed:
         """Review one draft."""
-        budget = self._budgeting.of(draft)
-        return Reviewed(self._checks.of(draft, self._budgeting.certain), budget, self._cost(draft))
+        budget, certain = count_draft(draft, self._estimator, self._facts)
+        validity = check_draft(draft, facts=self._facts, estimate=certain, is_vendor=self._is_vendor)
+        return Reviewed(validity, budget, self._cost(draft))
 
     def _cost(self, draft: Draft) -> EditCost:
         request, original = draft.request, draft.first.request

@@ -21,8 +21,7 @@ from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, 
 from sightline.editing.operations import Edit, Set
 from sightline.model.comparison import of_part
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.parts import Audio, Document, Image, Part, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 from sightline.tokens.estimate import Estimate
@@ -199,53 +198,6 @@ def _modality(part: Image | Document | Audio) -> Modality:
             assert_never(unreachable)
 
 
-_SAID = "x"
-
-
-def is_same_shape(one: Request, other: Request) -> bool:
-    """Whether the two differ in words at most."""
-    if len(one.messages) != len(other.messages):
-        return False
-    pairs = [(mine, theirs) for mine, theirs in zip(one.messages, other.messages, strict=True) if mine is not theirs]
-    if any(shape_of(mine) != shape_of(theirs) for mine, theirs in pairs):
-        return False
-    return msgspec.structs.replace(one, messages=()) == msgspec.structs.replace(other, messages=())
-
-
-def shape_of(message: Message) -> Message:
-    """The message with its words left out; what is sealed stays, since every letter of it counts."""
-    return msgspec.structs.replace(message, parts=_shapes(message.parts))
-
-
-def _shapes(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(map(_shape, parts))
-
-
-def _shape(part: Part) -> Part:
-    match part:
-        case Text(signature=None) | Thinking(signature=None) | Refusal():
-            return msgspec.structs.replace(part, text=_words(part.text))
-        case ToolCall(signature=None):
-            return msgspec.structs.replace(part, arguments=_arguments(part))
-        case ToolResult():
-            return msgspec.structs.replace(part, parts=_shapes(part.parts))
-        case _:
-            return part
-
-
-def _words(text: str) -> str:
-    """Nothing, only blanks, or something, which may end in blanks."""
-    if not text.strip():
-        return text[:1]
-    return _SAID + text[len(text.rstrip()) :][:1]
-
-
-def _arguments(call: ToolCall) -> str:
-    if call.kind == "custom" or is_object(call.arguments):
-        return "{}"
-    return _words(call.arguments)
-
-
 _MOST_FIXED = 30
 """Trying fixes costs time, and a user rarely needs more at once."""
 
@@ -274,40 +226,10 @@ def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None,
     `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
     servers may take more, so that there the same is only a warning.
     """
-    return Checks(facts, is_vendor=is_vendor).of(draft, estimate)
-
-
-class Checks:
-    """Checks the drafts of one document. A draft of the same shape as the last one has the same problems."""
-
-    def __init__(self, facts: Facts, *, is_vendor: bool = False) -> None:
-        self._facts = facts
-        self._is_vendor = is_vendor
-        self._last: Draft | None = None
-        self._findings: list[ValidityFinding] = []
-
-    def of(self, draft: Draft, estimate: Estimate | None = None) -> Validity:
-        """What is wrong with a draft, as checks and its budget tell."""
-        if self._last is None or not _is_alike(self._last, draft):
-            found = _find_problems(draft, self._facts, is_vendor=self._is_vendor)
-            self._findings = [*found, *_signature_findings(draft, self._facts)]
-        self._last = draft
-        findings = [*self._findings, *_budget(draft, self._facts, estimate)]
-        return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
-
-
-def _is_alike(last: Draft, draft: Draft) -> bool:
-    if last.first is not draft.first or last.is_dirty != draft.is_dirty:
-        return False
-    old, new = last.request, draft.request
-    return old is not None and new is not None and is_same_shape(old, new) and _settings(last) == _settings(draft)
-
-
-def _settings(draft: Draft) -> JsonObject:
-    """What stands beside the conversation: one value may be written in two ways of which an API takes one."""
-    document, container = draft.document, draft.whole.reading.container
-    fields = document if isinstance(document, dict) else {}
-    return {key: value for key, value in fields.items() if join("", key) != container}
+    findings = _find_problems(draft, facts, is_vendor=is_vendor)
+    findings += _signature_findings(draft, facts)
+    findings += _budget(draft, facts, estimate)
+    return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
 
 
 def _find_problems(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[ValidityFinding]:

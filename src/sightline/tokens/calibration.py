@@ -25,6 +25,7 @@ from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate, between, is_possible
+from sightline.wire.cache import BoundedCache
 
 _OBSERVATIONS = 24
 _MODELS = 256
@@ -273,30 +274,29 @@ class CountedPrefixes:
     """What providers counted, by the last digest of the request, the latest at the end."""
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
-        self._counts = dict(counts or {})
+        self._counts: BoundedCache[str, int] = BoundedCache(_MOST)
+        for digest, tokens in (counts or {}).items():
+            self._counts.put(digest, tokens)
 
     @property
     def counts(self) -> dict[str, int]:
         """All of them, to be kept."""
-        return dict(self._counts)
+        return dict(zip(self._counts, self._counts.values(), strict=True))
 
     def note(self, chain: list[str], tokens: int) -> None:
         """The provider counted so many tokens for the request with this chain."""
-        self._counts.pop(chain[-1], None)
-        self._counts[chain[-1]] = tokens
-        while len(self._counts) > _MOST:
-            del self._counts[next(iter(self._counts))]
+        self._counts.put(chain[-1], tokens)
 
     def merge(self, other: "CountedPrefixes") -> None:
         """Take in all that another one has, as if it had come after."""
-        for digest, tokens in other._counts.items():
+        for digest, tokens in other.counts.items():
             self.note([digest], tokens)
 
     def longest(self, chain: list[str]) -> tuple[int, int] | None:
         """How many of the first messages were counted, and the tokens of a request with just these; None where no
         beginning of it was."""
         for count in range(len(chain) - 1, 0, -1):
-            if (tokens := self._counts.get(chain[count])) is not None:
+            if (tokens := self._counts.peek(chain[count])) is not None:
                 return count, tokens
         return None
 

@@ -1,9 +1,6 @@
 """What a request will cost in tokens before it is sent, with a band that holds what the provider will report."""
 
-from collections import OrderedDict
 from typing import NamedTuple
-
-import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
@@ -15,8 +12,6 @@ from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_e
 from sightline.tokens.message_count import MessageCounter, ToolCounter
 from sightline.tokens.text_count import TextCounter
 
-_REMEMBERED_MESSAGES = 16_384
-_REMEMBERED_CHARACTERS = 16_000_000
 _UNKNOWN_REPLY = (0, 5, 90)
 _UNSEEN_HISTORY = 100_000
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt"})
@@ -32,7 +27,7 @@ class CountedRequest(NamedTuple):
 
 
 class Estimator:
-    """Counts for one model in one dialect. It remembers what it counted: by the value itself, then by its texts."""
+    """Counts for one model in one dialect. It remembers the counts of texts."""
 
     def __init__(self, facts: Facts, *, dialect: str, calibration: Ratio | None = None) -> None:
         self._facts = facts
@@ -41,8 +36,6 @@ class Estimator:
         self._texts = TextCounter(facts)
         self._messages = MessageCounter(facts, dialect, self._texts)
         self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
-        self._counted: OrderedDict[int, tuple[Message, Estimate, int]] = OrderedDict()
-        self._characters = 0
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
@@ -66,20 +59,7 @@ class Estimator:
 
     def message(self, message: Message) -> Estimate:
         """Tokens of a message and its frame."""
-        known = self._counted.get(id(message))
-        if known is not None:
-            self._counted.move_to_end(id(message))
-            return known[1]
-        estimate = self._messages.message(message)
-        size = _characters(message)
-        if size > _REMEMBERED_CHARACTERS:  # it would push out all the others
-            return estimate
-        self._counted[id(message)] = (message, estimate, size)
-        self._characters += size
-        while len(self._counted) > _REMEMBERED_MESSAGES or self._characters > _REMEMBERED_CHARACTERS:
-            _, (_, _, gone) = self._counted.popitem(last=False)
-            self._characters -= gone
-        return estimate
+        return self._messages.message(message)
 
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """Tokens of all tools together."""
@@ -142,22 +122,3 @@ class Estimator:
         if tokens is None:
             return between(*_UNKNOWN_REPLY)
         return exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)
-
-
-def _characters(message: Message) -> int:
-    """How long the texts of a message are, pictures and files among them: what it costs to hold it."""
-    total = 0
-    left: list[object] = [message]
-    while left:
-        match left.pop():
-            case str() as text:
-                total += len(text)
-            case list() | tuple() as items:
-                left += items
-            case dict() as members:
-                left += [*members, *members.values()]
-            case msgspec.Struct() as struct:
-                left += msgspec.structs.astuple(struct)
-            case _:
-                pass
-    return total

@@ -20,6 +20,7 @@ from sightline.model.parts import (
     Opaque,
     Part,
     Refusal,
+    Source,
     Text,
     Thinking,
     ToolCall,
@@ -29,6 +30,7 @@ from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly
 from sightline.tokens.media_count import count_image, count_media, image_size
 from sightline.tokens.text_count import TextCounter
+from sightline.wire.cache import BoundedCache
 
 _ROLE = 1
 _UNKNOWN_FRAME = (0, 4, 8)
@@ -41,6 +43,9 @@ _ANY_FRAME = (0, 6, 24)
 _LETTERS_OF_A_SEALED_TOKEN = 4
 
 
+_REMEMBERED_FILES = 32
+
+
 class MessageCounter:
     """Counts messages for one model and one dialect."""
 
@@ -48,6 +53,7 @@ class MessageCounter:
         self._facts = facts
         self._dialect = dialect
         self._texts = texts
+        self._files: BoundedCache[tuple[str, str], Estimate] = BoundedCache(_REMEMBERED_FILES)
 
     def message(self, message: Message) -> Estimate:
         """A message with what frames it."""
@@ -68,10 +74,10 @@ class MessageCounter:
                 return count_image(self._facts.image, size, part.detail) + self._around_a_picture()
             case Document():
                 described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
-                return count_media(part.source, self._dialect, self._texts) + described
+                return self._file(part.source) + described
             case Audio():
                 spoken = self._texts.count(part.transcript or "")
-                return spoken if part.source is None else count_media(part.source, self._dialect, self._texts) + spoken
+                return spoken if part.source is None else self._file(part.source) + spoken
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
@@ -105,6 +111,17 @@ class MessageCounter:
         if message.name is not None:
             frame += exactly(facts.name_tokens or 0) + self._texts.count(message.name)
         return frame
+
+    def _file(self, source: Source) -> Estimate:
+        if not isinstance(source, Inline):
+            return count_media(source, self._dialect, self._texts)
+        # An edit counts the whole request again, and decoding a file of some megabytes would be felt with every key.
+        key = source.media_type, source.data
+        known = self._files.get(key)
+        if known is None:
+            known = count_media(source, self._dialect, self._texts)
+            self._files.put(key, known)
+        return known
 
     def _around_a_picture(self) -> Estimate:
         return NOTHING if self._dialect.startswith("openai") else between(*_AROUND_A_PICTURE)
