@@ -93,6 +93,14 @@ def test_documents_and_sound_count_with_what_is_said_about_them() -> None:
     assert counter().part(Audio(source=Link("https://example.com/a.mp3"), transcript=FOX)).tokens > 10
 
 
+def test_an_inline_file_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = counter()
+    report = Document(source=Inline("application/pdf", "JVBERi0xLjQ="))
+    first = counting.part(report)
+    monkeypatch.setattr("sightline.tokens.message_count.count_media", None)
+    assert counting.part(report) == first
+
+
 def test_thinking_may_be_kept_or_left_out() -> None:
     estimate = counter().part(Thinking(text=FOX))
     assert (estimate.low, estimate.tokens) == (0, 10)

@@ -6,7 +6,7 @@ needs a field and a line of `_step` here, and a migration for each database; `FI
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never, get_type_hints
 
 import msgspec
 
@@ -68,15 +68,12 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     title: str = ""
 
 
-FOLDED = (
-    "at", "state", "dialect", "provider", "model", "session", "client", "path", "status", "finish", "fault", "message",
-    "is_stream", "input_tokens", "output_tokens", "cached_tokens", "cost", "losses", "attempts", "tools", "first_byte",
-    "elapsed", "origin",
-)  # fmt: skip
-"""The columns that follow from facts alone."""
+NAMES = Summary.__struct_fields__
+"""The columns of the table that have the same names in every database."""
 DIGESTED = ("previous", "is_side", "title")
-"""Those that come from reading the request."""
-NAMES = ("id", *FOLDED, *DIGESTED)
+"""The columns that come from reading the request."""
+FOLDED = tuple(name for name in NAMES if name not in ("id", *DIGESTED))
+"""The columns that follow from facts alone."""
 
 FIELDS: Mapping[str, str] = {
     "id": "id", "at": "at", "model": "model", "provider": "provider", "dialect": "dialect", "session": "session",
@@ -88,13 +85,9 @@ FIELDS: Mapping[str, str] = {
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
 _TOOLS = FOLDED.index("tools")
-_COUNTS = tuple(map(FOLDED.index, ("status", "input_tokens", "output_tokens", "cached_tokens", "losses", "attempts")))
-_TEXTS = tuple(
-    map(
-        FOLDED.index,
-        ("dialect", "provider", "model", "session", "client", "path", "finish", "fault", "message", "origin", "tools"),
-    )
-)
+_TYPES = [get_type_hints(Summary)[name] for name in FOLDED]
+_COUNTS = [index for index, kind in enumerate(_TYPES) if kind in (int, int | None)]
+_TEXTS = [index for index, kind in enumerate(_TYPES) if kind is str or index == _TOOLS]
 _LARGEST = 2**63 - 1
 
 
