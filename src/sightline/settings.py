@@ -28,7 +28,7 @@ BuiltinName: TypeAlias = Literal[
 
 
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[server]`: where Sightline listens, and which other origins may speak to it. Port 0 is any free one."""
+    """`[server]`: where Sightline listens, and which other origins may call it. Port 0 is any free one."""
 
     host: str = "127.0.0.1"
     port: Port = 7700

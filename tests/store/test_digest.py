@@ -16,8 +16,8 @@ from sightline.store.digest import (
     REPLY,
     REQUEST,
     Digest,
-    Overhearing,
     ReplyText,
+    ReplyTexts,
     digest_of,
     fingerprints,
     is_errand,
@@ -299,22 +299,22 @@ def test_the_reply_speaks_the_dialect_that_was_sent() -> None:
 
 
 def test_what_was_said_is_taken_once() -> None:
-    hearing = Overhearing()
-    hearing.tell(ReplyText("x_1", "hello", "r_1"))
+    hearing = ReplyTexts()
+    hearing.put(ReplyText("x_1", "hello", "r_1"))
     assert hearing.take("x_2") is None
     assert hearing.take("x_1") == ReplyText("x_1", "hello", "r_1")
     assert hearing.take("x_1") is None
 
 
 def test_long_words_are_left_to_be_read_later() -> None:
-    hearing = Overhearing()
-    hearing.tell(ReplyText("x_1", "a" * (LONGEST + 1)))
+    hearing = ReplyTexts()
+    hearing.put(ReplyText("x_1", "a" * (LONGEST + 1)))
     assert hearing.take("x_1") is None
 
 
 def test_what_nobody_takes_does_not_pile_up() -> None:
-    hearing = Overhearing()
+    hearing = ReplyTexts()
     for number in range(module._MOST + 1):
-        hearing.tell(ReplyText(f"x_{number}", "hello"))
+        hearing.put(ReplyText(f"x_{number}", "hello"))
     assert hearing.take("x_0") is None
     assert hearing.take(f"x_{module._MOST}") is not None

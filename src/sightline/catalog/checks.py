@@ -94,7 +94,7 @@ def _range(number: inspect.IntType | inspect.FloatType) -> str:
 
 
 def describe_value(value: object) -> str:
-    """What stands where something else belongs."""
+    """A misplaced value, in words."""
     # Text is not repeated: a misplaced value is sometimes an API key.
     match value:
         case bool():

@@ -26,7 +26,7 @@ class ModelChoice:
 
     @property
     def dialect(self) -> DialectName:
-        """What to speak: as the request came where the provider understands that, else the provider's own."""
+        """The dialect to send: that of the request where the provider understands it, else the provider's own."""
         if self.arriving is not None and self.arriving in self.provider.also and self._is_spoken_well(self.arriving):
             return self.arriving
         return self.provider.dialect

@@ -216,7 +216,7 @@ def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
 
 
 class _Composing:
-    """One prompt on its way to one model."""
+    """Composes the request of one prompt to one model."""
 
     def __init__(
         self, prompt: Prompt, provider: Provider, family: Family, facts: Facts, model: str, dialect: str

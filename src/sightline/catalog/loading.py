@@ -183,7 +183,7 @@ class ValueOrigin(Protocol):
         ...
 
     def place(self, path: Path) -> ConfigLocation:
-        """Where exactly the value at this path stands."""
+        """The exact location of the value at this path."""
         ...
 
 
@@ -332,8 +332,8 @@ def _texts(tables: Mapping[str, JsonObject], key: str) -> dict[str, str]:
 
 
 def _problems_of_user(problems: list[ConfigProblem], documents: Sequence[TomlText]) -> list[ConfigProblem]:
-    """What the user can mend. Sightline's own tables are sound by themselves: what is wrong there, too, only follows
-    from what is wrong with the user's."""
+    """The problems that the user can fix. Sightline's own tables are sound by themselves: a problem there only follows
+    from one of the user's."""
     own = {source.file for source in documents if source.builtin}
     return [problem for problem in problems if problem.file not in own] or problems
 

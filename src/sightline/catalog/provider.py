@@ -45,13 +45,13 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One provider. `dialect` is what our own requests speak to it; `also` are others that it understands, each with
+    """One provider. `dialect` is the one of our own requests; `also` are others that it understands, each with
     its base URL (empty: the same).
 
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
-    where it is not the dialect's. `headers` are sent as they stand; `env_headers` name variables that hold the values
+    where it is not the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
-    whose clients speak to this provider by default, with a credential of their own if no key is set.
+    whose clients use this provider by default, with a credential of their own if no key is set.
 
     `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
     the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.

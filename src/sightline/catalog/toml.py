@@ -69,7 +69,7 @@ class TomlDocument:
         return lines_of(self.source.text)
 
     def place(self, path: Path) -> ConfigLocation:
-        """Where the value at this path stands, or the nearest table around it."""
+        """The line of the value at this path, or of the nearest table around it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.moved:
                 path = self.moved[path[:length]] + path[length:]

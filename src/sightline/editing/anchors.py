@@ -26,7 +26,7 @@ _SIZE = 12
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """What a thing is, what it says, and what stood before it, which only tells equal things apart. A patch written by
+    """What a thing is, what it says, and what came before it, which only separates equal things. A patch written by
     hand names the kind alone."""
 
     kind: str

@@ -53,11 +53,11 @@ class _Entry:
 
 
 _Pair = tuple[_Entry | None, _Entry | None]
-"""What stood before, and what stands now."""
+"""The old entry and the new one."""
 
 
 def compare_drafts(before: Draft, after: Draft) -> list[Compared]:
-    """All of both, in the order of the later one; what is gone stands where it stood."""
+    """All of both, in the order of the later one; what is gone is at its old position."""
     old, new = list(_entries(before)), list(_entries(after))
     head = _alike(old, new)
     tail = _alike(old[head:][::-1], new[head:][::-1])
@@ -184,11 +184,11 @@ class SectionChange(msgspec.Struct, frozen=True, kw_only=True):
 def changes_between(start: Draft, now: Draft) -> tuple[SectionChange, ...]:
     """What differs in the conversation, in its order. What was added is no change of what is there."""
     after = {section.id: section for section in now.sections}
-    spoken = [section for section in start.sections if section.role and not section.deleted]
-    asked = next((section.id for section in reversed(spoken) if _who(section) == "user"), "")
+    conversation = [section for section in start.sections if section.role and not section.deleted]
+    last_question = next((section.id for section in reversed(conversation) if _who(section) == "user"), "")
     seen = Counter[tuple[str, str]]()
     found: list[SectionChange] = []
-    for section in spoken:
+    for section in conversation:
         who, new = _who(section), after.get(section.id)
         nth = seen[who, section.text]
         seen[who, section.text] += 1
@@ -205,7 +205,7 @@ def changes_between(start: Draft, now: Draft) -> tuple[SectionChange, ...]:
                 nth=nth,
                 count=len(parts),
                 gone=tuple(number for number, part in enumerate(parts) if part.id not in left),
-                is_question=section.id == asked,
+                is_question=section.id == last_question,
             )
         )
     return tuple(found)

@@ -112,7 +112,7 @@ def _step_position(place: str, parent: str, at: int, step: int) -> str:
 
 
 def with_change(value: Json, tokens: Sequence[str], change: Callable[[Json], Json]) -> Json:
-    """The value with what stands at a place changed; everything beside the way there is shared."""
+    """The value with a change at a place; everything off the path to it is shared."""
     if not tokens:
         return change(value)
     token, *rest = tokens
@@ -142,7 +142,7 @@ def without_entries(container: Json, tokens: set[str]) -> Json:
 
 
 def resolve_position(document: Json, pointer: str) -> str:
-    """The pointer with a `-` at its end read as the position that it stands for."""
+    """The pointer with a `-` at its end replaced by the position after the last entry."""
     tokens = parse_pointer(pointer)
     if not tokens or tokens[-1] != "-":
         return pointer

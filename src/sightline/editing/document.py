@@ -125,7 +125,7 @@ class WholeDocument(NamedTuple):
 
 
 def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
-    """What stands at these places, without those that are keys of other sections or of nothing."""
+    """The values at these places, without those that are keys of other sections or of nothing."""
     found: dict[str, Json] = {}
     for place in places:
         if place.startswith("/"):

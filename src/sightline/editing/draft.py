@@ -21,9 +21,9 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class Draft:
-    """A document as it stands on screen. It never changes: an operation gives another draft.
+    """A document as it is shown on screen. It never changes: an operation gives another draft.
 
-    `original` is the body as it came, `first` the draft of it. `data` is the body as it stands and would be sent,
+    `original` is the body as it came, `first` the draft of it. `data` is the body as it would be sent,
     `request` what the dialect reads in it, None where it cannot. `sections` show what was deleted too, where it was.
     """
 
@@ -65,7 +65,7 @@ class Draft:
 
     @property
     def request(self) -> Request | None:
-        """What the dialect reads in the document as it stands, None if it cannot."""
+        """What the dialect reads in the document, None if it cannot."""
         return self.screen.request
 
     @property

@@ -32,7 +32,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.wire.pointer import covers, join, resolve
 
 THINKING, EFFORT, OLD_LIMIT, INLINE_SYSTEM = "thinking", "effort", "max_tokens", "inline_system"
-"""The rules of models that an edit can mend."""
+"""The rules of models that an edit can fix."""
 
 _WORDS: Mapping[str, str] = {
     "str": "string",

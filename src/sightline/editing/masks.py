@@ -99,7 +99,7 @@ def _wrong(message: str) -> Fault:
 
 
 def project_of(session: str) -> str:
-    """The project of a session: what stands behind the last `@` of its name."""
+    """The project of a session: what follows the last `@` of its name."""
     return session.rpartition("@")[2] if "@" in session else ""
 
 
@@ -120,7 +120,7 @@ def apply_masks(
     """The draft with all masks that are for it, and what became of each.
 
     For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
-    they fit together with it. The others are not heard. Everything is looked up in the document as it came, before any
+    they fit together with it. The others are ignored. Everything is looked up in the document as it came, before any
     mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
     """
     anchors = Anchors(draft)

@@ -58,7 +58,7 @@ class Move(Operation, frozen=True, kw_only=True, tag="move"):
 
 
 class Delete(Operation, frozen=True, kw_only=True, tag="delete"):
-    """Take a section or a part out, with what cannot stand without it; it can be restored."""
+    """Delete a section or a part, with what is invalid without it; it can be restored."""
 
     section: str
     part: str | None = None

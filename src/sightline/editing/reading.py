@@ -239,7 +239,7 @@ def tools_of(reading: DocumentReading) -> tuple[Tool, ...]:
 
 
 def options_of(reading: DocumentReading) -> dict[str, Json]:
-    """What stands beside the conversation and the tools, by its place."""
+    """The values beside the conversation and the tools, by place."""
     document, request = reading.document, reading.request
     if not isinstance(document, dict) or request is None:
         return {}

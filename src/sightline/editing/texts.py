@@ -196,7 +196,7 @@ _MOST_LINES = 4_000
 
 
 class _Hunk(NamedTuple):
-    """What stood from `start` to `stop` is now `text`."""
+    """The text from `start` to `stop` is replaced by `text`."""
 
     start: int
     stop: int

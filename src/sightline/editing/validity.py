@@ -38,14 +38,14 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class BrokenSignature:
-    """What is wrong with a sealed part, and the edits that put it back, if there are some."""
+    """What is wrong with a signed part, and the edits that put it back, if there are some."""
 
     problem: Problem
     repair: tuple[Edit, ...] = ()
 
 
 def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
-    """Sealed parts that are not as the client sent them."""
+    """Signed parts that are not as the client sent them."""
     if not draft.is_dirty:
         return
     sent, here = _seals(draft.first), _seals(draft)

@@ -45,7 +45,7 @@ _APART = re.compile("([\u0130\u212a])")  # a dotted I and the sign for kelvin, w
 
 
 def fold_case(text: str) -> str:
-    """The text in small letters."""
+    """The text in lower case."""
     if text.isascii():
         return text.lower()
     pieces = _APART.split(text)
@@ -53,7 +53,7 @@ def fold_case(text: str) -> str:
 
 
 def letters(pattern: str, wild: str = "*?") -> Iterator[tuple[str, bool]]:
-    """Each character of a pattern and whether it is a wildcard. A backslash at the very end stands for itself."""
+    """Each character of a pattern and whether it is a wildcard. A backslash at the very end is literal."""
     rest = iter(pattern)
     for letter in rest:
         if letter == "\\":
@@ -78,7 +78,7 @@ def literal(text: str) -> str:
 
 
 def plain(pattern: str) -> str | None:
-    """The one text that a pattern without wildcards stands for."""
+    """The one text that a pattern without wildcards matches; None with wildcards."""
     read = list(letters(pattern))
     return None if any(is_wild for _, is_wild in read) else "".join(letter for letter, _ in read)
 
@@ -111,13 +111,13 @@ def fits(pattern: str, value: str) -> bool:
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Whether what the pattern says stands somewhere in the text."""
+    """Whether the pattern occurs somewhere in the text."""
     return _find_in_order(_segments(pattern), fold_case(text), 0) >= 0
 
 
 def like(pattern: str) -> tuple[str, bool]:
     """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
-    databases do not agree on the small letters of other alphabets."""
+    databases fold the case of other alphabets differently."""
     pieces = []
     for letter, is_wild in letters(fold_case(pattern)):
         if is_wild:
@@ -141,8 +141,8 @@ def _find_in_order(segments: Sequence[tuple[re.Pattern[str], int]], text: str, s
 
 @lru_cache(maxsize=1024)
 def _segments(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
-    """What stands between the stars, each with its length. Taking the first place where each fits never misses a way to
-    fit them all, so no pattern can make the search slow."""
+    """The segments between the stars, each with its length. Taking the first place where each fits never misses a
+    way to fit them all, so no pattern can make the search slow."""
     segments = [(list[str](), 0)]
     for letter, is_wild in letters(fold_case(pattern)):
         pieces, length = segments[-1]

@@ -51,7 +51,7 @@ _SHOWN = 72
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text and where it stands. In a value, escapes are still patterns: `\\*` is a star that is no
+    """A part of the text and its position. In a value, escapes are still patterns: `\\*` is a star that is no
     wildcard."""
 
     text: str
@@ -207,45 +207,46 @@ class FieldComparison:
         return self.source.wrong(self.name.start, self.value.end, message, hint)
 
 
-def term(asked: FieldComparison) -> Expression:
+def term(comparison: FieldComparison) -> Expression:
     """What the comparison says."""
-    meant = _READERS[asked.field.kind](asked)
-    return negate(meant) if asked.sign == "!=" else meant
+    meant = _READERS[comparison.field.kind](comparison)
+    return negate(meant) if comparison.sign == "!=" else meant
 
 
-def _refuse_ordering(asked: FieldComparison, what: str) -> None:
-    if asked.sign in _ORDERING:
-        name = asked.name.text
-        message = f"{asked.sign} compares numbers and times, and {quote_word(name)} is {what}"
-        raise asked.bad_sign(message, f"Write {name}:{asked.value.text or 'value'}.")
+def _refuse_ordering(comparison: FieldComparison, what: str) -> None:
+    if comparison.sign in _ORDERING:
+        name = comparison.name.text
+        message = f"{comparison.sign} compares numbers and times, and {quote_word(name)} is {what}"
+        raise comparison.bad_sign(message, f"Write {name}:{comparison.value.text or 'value'}.")
 
 
-def _text_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a text")
-    pattern, field = canonical(asked.value.text), asked.field
+def _text_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a text")
+    pattern, field = canonical(comparison.value.text), comparison.field
     if field.choices and pattern and not any(fits(pattern, choice) for choice in field.choices):
-        raise asked.bad_value(
-            f"there is no {field.name} {quote_word(asked.value.text)}", nearest(asked.value.text, field.choices)
+        raise comparison.bad_value(
+            f"there is no {field.name} {quote_word(comparison.value.text)}",
+            nearest(comparison.value.text, field.choices),
         )
     return TextTerm(field.name, pattern)
 
 
-def _content_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a text")
-    pattern = canonical(asked.value.text, "*")
+def _content_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a text")
+    pattern = canonical(comparison.value.text, "*")
     if not pattern:
-        raise asked.bad_value("there are no words to look for", 'Write them in the quotes: text:"some words".')
+        raise comparison.bad_value("there are no words to look for", 'Write them in the quotes: text:"some words".')
     return ContentTerm(pattern)
 
 
-def _topic_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a topic")
-    path, has_below = asked.value.text, False
+def _topic_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a topic")
+    path, has_below = comparison.value.text, False
     if [*letters(path, ".")][-3:] == [(".", True)] * 3:
         path, has_below = path[:-3], True
     names, is_path = _path(path.strip())
     if not names:
-        raise asked.bad_value("there is no name of a topic", "Write t'name', t'A > B' or t'name...'.")
+        raise comparison.bad_value("there is no name of a topic", "Write t'name', t'A > B' or t'name...'.")
     return TopicTerm(names, is_path=is_path, has_below=has_below)
 
 
@@ -263,59 +264,61 @@ def _path(text: str) -> tuple[tuple[str, ...], bool]:
     return tuple(name for each in names if (name := canonical(each).strip())), is_path
 
 
-def _number_term(asked: FieldComparison) -> Expression:
-    value = number(asked.value.text)
+def _number_term(comparison: FieldComparison) -> Expression:
+    value = number(comparison.value.text)
     if value is None:
-        unit = "50k, 1.5m" if asked.field.kind is Kind.NUMBER else "0.10, $2"
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no number", f"Write a number such as {unit}.{_GLUED}")
-    return NumberTerm(asked.field.name, asked.operator, value)
+        unit = "50k, 1.5m" if comparison.field.kind is Kind.NUMBER else "0.10, $2"
+        raise comparison.bad_value(
+            f"{quote_word(comparison.value.text)} is no number", f"Write a number such as {unit}.{_GLUED}"
+        )
+    return NumberTerm(comparison.field.name, comparison.operator, value)
 
 
-def _duration_term(asked: FieldComparison) -> Expression:
-    value = seconds(asked.value.text, "s")
+def _duration_term(comparison: FieldComparison) -> Expression:
+    value = seconds(comparison.value.text, "s")
     if value is None:
-        raise _no_time(asked)
-    return NumberTerm(asked.field.name, asked.operator, value)
+        raise _no_time(comparison)
+    return NumberTerm(comparison.field.name, comparison.operator, value)
 
 
-def _no_time(asked: FieldComparison) -> Fault:
-    return asked.bad_value(
-        f"{quote_word(asked.value.text)} is no length of time",
+def _no_time(comparison: FieldComparison) -> Fault:
+    return comparison.bad_value(
+        f"{quote_word(comparison.value.text)} is no length of time",
         f"Write a number with one of the units {UNITS}, such as 7d or 1h30m.{_GLUED}",
     )
 
 
-def _age_term(asked: FieldComparison) -> Expression:
-    name = asked.name.text
-    if is_date_like(asked.value.text):
-        if name.lower() == asked.field.letter:
-            return _date_term(asked)
-        raise asked.bad_value("an age is a length of time, not a date", f"Write date>{asked.value.text}.")
-    value = seconds(asked.value.text, "d")
+def _age_term(comparison: FieldComparison) -> Expression:
+    name = comparison.name.text
+    if is_date_like(comparison.value.text):
+        if name.lower() == comparison.field.letter:
+            return _date_term(comparison)
+        raise comparison.bad_value("an age is a length of time, not a date", f"Write date>{comparison.value.text}.")
+    value = seconds(comparison.value.text, "d")
     if value is None:
-        raise _no_time(asked)
-    match asked.sign:
+        raise _no_time(comparison)
+    match comparison.sign:
         case ":":
             return AgeTerm("<=", value)
         case "=" | "!=":
-            hint = f"Write {name}<{asked.value.text} or {name}>{asked.value.text}."
-            raise asked.bad_sign("nothing is exactly that old", hint)
+            hint = f"Write {name}<{comparison.value.text} or {name}>{comparison.value.text}."
+            raise comparison.bad_sign("nothing is exactly that old", hint)
         case sign:
             return AgeTerm(sign, value)
 
 
-def _date_term(asked: FieldComparison) -> Expression:
-    found = parse_date(asked.operator, asked.value.text, asked.zone)
+def _date_term(comparison: FieldComparison) -> Expression:
+    found = parse_date(comparison.operator, comparison.value.text, comparison.zone)
     if found is None:
         hint = "Write 2026-01-31 or 2026-01-31T15:30; a length of time goes with age, as in age<7d."
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no date", hint)
+        raise comparison.bad_value(f"{quote_word(comparison.value.text)} is no date", hint)
     return found
 
 
-def _status(asked: FieldComparison) -> Expression:
-    word = asked.value.text.lower()
+def _status(comparison: FieldComparison) -> Expression:
+    word = comparison.value.text.lower()
     kind = _CLASS.fullmatch(word)
-    if asked.sign not in _ORDERING:
+    if comparison.sign not in _ORDERING:
         if word in ("ok", "error"):
             return FlagTerm(word)
         if kind is not None:
@@ -324,34 +327,34 @@ def _status(asked: FieldComparison) -> Expression:
     value = number(word)
     if value is None:
         hint = likely(word, ("ok", "error")) or "Write status:ok, status:error, status:429, status:4xx or status>=500."
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no status", hint)
-    return NumberTerm("status", asked.operator, value)
+        raise comparison.bad_value(f"{quote_word(comparison.value.text)} is no status", hint)
+    return NumberTerm("status", comparison.operator, value)
 
 
-def _flag_term(asked: FieldComparison) -> Expression:
-    name = asked.name.text
-    _refuse_ordering(asked, "either so or not")
-    word = asked.value.text.lower()
+def _flag_term(comparison: FieldComparison) -> Expression:
+    name = comparison.name.text
+    _refuse_ordering(comparison, "either so or not")
+    word = comparison.value.text.lower()
     if word in _YES:
-        return FlagTerm(asked.field.name)
+        return FlagTerm(comparison.field.name)
     if word in _NO:
-        return negate(FlagTerm(asked.field.name))
-    raise asked.bad_value(
+        return negate(FlagTerm(comparison.field.name))
+    raise comparison.bad_value(
         f"{quote_word(name)} is either so or not", f"Write {name} or !{name}; the codes of errors are in fault."
     )
 
 
-def _latest(asked: FieldComparison) -> Expression:
-    return Latest(_count(asked))
+def _latest(comparison: FieldComparison) -> Expression:
+    return Latest(_count(comparison))
 
 
-def _in_context(asked: FieldComparison) -> Expression:
-    return InContext(_count(asked))
+def _in_context(comparison: FieldComparison) -> Expression:
+    return InContext(_count(comparison))
 
 
-def _count(asked: FieldComparison) -> int:
-    _refuse_ordering(asked, "a count")
-    return count(asked.source, asked.value)
+def _count(comparison: FieldComparison) -> int:
+    _refuse_ordering(comparison, "a count")
+    return count(comparison.source, comparison.value)
 
 
 def count(source: Source, piece: Piece) -> int:

@@ -109,7 +109,7 @@ _USUAL: Mapping[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """`text` takes the place of what stands between `start` and the cursor."""
+    """`text` replaces what is between `start` and the cursor."""
 
     text: str
     label: str
@@ -125,7 +125,7 @@ def completions(
     known: Mapping[str, Sequence[str]] | None = None,
     first: Sequence[str] = (),
 ) -> list[Completion]:
-    """What could stand at the cursor; `known` are values that fields have had, `first` the fields to begin with."""
+    """Completions at the cursor; `known` are values that fields have had, `first` the fields to begin with."""
     start = term_start(text, at)
     begun = text[start:at]
     name, colon, rest = begun.partition(":")

@@ -57,9 +57,9 @@ def fingerprints(request: Request) -> list[bytes]:
     state = hashlib.blake2b(digest_size=_SIZE)
     found: list[bytes] = []
     for message in request.messages:
-        if message.role in SYSTEM_ROLES or not (said := _message_bytes(message)):
+        if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
             continue
-        state.update(b"%d\0%s" % (len(said), said))
+        state.update(b"%d\0%s" % (len(encoded), encoded))
         found.append(state.digest())
     return found
 
@@ -213,7 +213,7 @@ def words_of(reply: Reply) -> str:
 
 
 def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What stands behind the model's last turn; all of it where the model has not spoken."""
+    """The messages after the model's last turn; all of them where there is no such turn."""
     last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
     return tuple(message for message in messages[last + 1 :] if message.role not in SYSTEM_ROLES)
 
@@ -285,7 +285,7 @@ def reply_dialect(facts: Sequence[Fact]) -> str:
 
 
 LONGEST: Final = 16 << 10
-"""Letters of the words that are taken; longer ones are read when there is time for it."""
+"""Characters of the longest text that is indexed at once; longer ones are indexed when the writer is idle."""
 _MOST = 2048
 
 
@@ -297,20 +297,20 @@ class ReplyText(msgspec.Struct, frozen=True, gc=False):
     reply_id: str = ""
 
 
-class Overhearing:
+class ReplyTexts:
     """Texts that wait until the writer's thread stores their exchanges; put on one thread, taken on another."""
 
     def __init__(self) -> None:
-        self._said: dict[str, ReplyText] = {}
+        self._texts: dict[str, ReplyText] = {}
 
-    def tell(self, said: ReplyText) -> None:
+    def put(self, reply: ReplyText) -> None:
         """Keep it until its exchange is stored."""
-        if len(said.words) <= LONGEST:
-            if len(self._said) >= _MOST:
+        if len(reply.words) <= LONGEST:
+            if len(self._texts) >= _MOST:
                 # Some of those that wait may belong to exchanges that never came; all can be read again.
-                self._said.clear()
-            self._said[said.exchange] = said
+                self._texts.clear()
+            self._texts[reply.exchange] = reply
 
     def take(self, exchange: str) -> ReplyText | None:
         """What this exchange's reply says, once."""
-        return self._said.pop(exchange, None)
+        return self._texts.pop(exchange, None)

@@ -63,8 +63,8 @@ _LEVEL = 1
 
 
 class Coded(NamedTuple):
-    """A body as it is stored. `base` is the hash of the body that it builds on, empty where it stands alone; `prefix`
-    and `suffix` are how many bytes of the base begin and end it, `data` is the compressed rest."""
+    """A body as it is stored. `base` is the hash of the body that it builds on, empty where it is stored whole;
+    `prefix` and `suffix` are how many bytes of the base begin and end it, `data` is the compressed rest."""
 
     base: str
     prefix: int
@@ -178,7 +178,7 @@ def raw_bytes(codec: Codec, data: bytes) -> bytes:
 
 MOST_BYTES = 32 << 20
 CANDIDATES = 6
-"""An agent's side requests and its helpers' conversations stand between the turns of one conversation."""
+"""An agent's side requests and its helpers' conversations come between the turns of one conversation."""
 
 
 class Recent:

@@ -27,7 +27,7 @@ _DECODER = msgspec.msgpack.Decoder(list[Entry])
 
 
 class JournalPosition(NamedTuple):
-    """Where a record of this process stands: the number of its segment, its first byte and the one behind it."""
+    """The position of a record: the number of its segment, its first byte and the one after it."""
 
     segment: int
     start: int
@@ -97,7 +97,7 @@ _EMPTIED_ABOVE = 1 << 20
 
 
 class EntryJournal:
-    """The journal of one process. `slot` is its own; `taken` are all that it answers for, dead owners' included.
+    """The journal of one process. `slot` is its own; `taken` are all slots that it owns, also those of ended processes.
 
     `torn` are the ends that could not be read when what was left was replayed.
     """
@@ -153,7 +153,7 @@ class EntryJournal:
                 self._size = 0
 
     def ends_at(self, place: JournalPosition) -> bool:
-        """Whether no record stands behind this one."""
+        """Whether no record follows this one."""
         with self._lock:
             return place.segment == self._number and place.end == self._size
 
@@ -194,7 +194,7 @@ class EntryJournal:
             raise _unwritable(self._folder, error) from None
 
     def remaining_records(self) -> Iterator[list[Entry]]:
-        """What dead processes had acknowledged and not brought into the database, oldest first."""
+        """The records that ended processes acknowledged and did not import into the database, oldest first."""
         for path in self._left:
             for record in records(path):
                 if isinstance(record, Torn):
@@ -275,7 +275,7 @@ def _number(path: Path) -> int:
 
 
 def _is_locked(file: int) -> bool:
-    """Whether the file could be locked for this process; where the system has no such locks, each stands alone."""
+    """Whether the file could be locked for this process; True where the system has no such locks."""
     if os.name != "posix":
         return True
     import fcntl

@@ -158,7 +158,7 @@ async def prune(connection: PostgresConnection, *, older_than: float | None, lar
         if not count:
             break
     if gone:
-        # The server uses the room again for what comes next, and gives back what stands free at the end of its files.
+        # The server reuses the freed space, and gives back what is free at the end of its files.
         # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
         tables = ", ".join(f"sightline.{table}" for table in _TABLES)
         await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
@@ -198,7 +198,7 @@ async def _forget_bodies(connection: PostgresConnection, codec: Codec, touched: 
 
 
 async def _rebase(connection: PostgresConnection, codec: Codec, heirs: list[bytes]) -> None:
-    """The first of these bodies stands alone from now on, and the others build on it."""
+    """Store the first of these bodies whole, and base the others on it."""
     first, base = heirs[0], b""
     for heir in heirs:
         body = await body_of(connection, codec, heir.hex()) or b""

@@ -20,7 +20,7 @@ import asyncpg  # type: ignore[import-untyped]
 from sightline.errors import Code, Fault
 
 OLDEST = 130_000
-"""The oldest server that is spoken to, as it numbers itself: 13."""
+"""The oldest supported server version, in PostgreSQL's own numbering: 13."""
 
 SCHEMES = ("postgresql", "postgres")
 TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -221,8 +221,8 @@ def _unreachable_fault(error: OSError, where: str) -> Fault:
             hint = "Turn TLS on in the server, or say sslmode=disable on a network that you trust."
             return Fault(Code.NETWORK, f"{where} offers no TLS", hint=hint)
         case _:
-            said = error.strerror or type(error).__name__
-            return Fault(Code.NETWORK, f"{where}: {said}", hint="Is it running, and does it listen there?")
+            reason = error.strerror or type(error).__name__
+            return Fault(Code.NETWORK, f"{where}: {reason}", hint="Is it running, and does it listen there?")
 
 
 def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:

@@ -32,7 +32,7 @@ _SEARCH = (
 
 
 def _columns(wanted: Expression) -> Columns:
-    # Databases agree on the small letters of ASCII alone: with others in the filter, the predicate has the last word.
+    # Databases fold the case of ASCII alike and of nothing else: with other letters the predicate decides.
     is_exact = msgspec.json.encode(wanted).isascii()
     return Columns(
         fields={
@@ -58,13 +58,13 @@ async def newest(
     connection: PostgresConnection, wanted: Expression, *, now: float, before: str, limit: int
 ) -> list[Summary]:
     """Exchanges that the filter takes, newest first."""
-    asked, judge = await _question(connection, wanted, now)
+    selected, judge = await _question(connection, wanted, now)
     found: list[Summary] = []
     while len(found) < limit:
         size = limit if judge is None else _PAGE
         place = "e.id < $1" if before else "$1 = ''"
-        query = f"{_SELECT} WHERE ({asked.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
-        rows = await connection.fetch(query, before, size, *asked.parameters)
+        query = f"{_SELECT} WHERE ({selected.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
+        rows = await connection.fetch(query, before, size, *selected.parameters)
         found += await _filter_rows(connection, rows, judge)
         if len(rows) < size:
             break
@@ -74,10 +74,10 @@ async def newest(
 
 async def oldest(connection: PostgresConnection, wanted: Expression, *, now: float, after: str) -> list[str]:
     """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-    asked, judge = await _question(connection, wanted, now)
-    query = f"{_SELECT} WHERE ({asked.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
+    selected, judge = await _question(connection, wanted, now)
+    query = f"{_SELECT} WHERE ({selected.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
     while True:
-        rows = await connection.fetch(query, after, _PAGE, *asked.parameters)
+        rows = await connection.fetch(query, after, _PAGE, *selected.parameters)
         found = [summary.id for summary in await _filter_rows(connection, rows, judge)]
         if found or len(rows) < _PAGE:
             return found
@@ -110,9 +110,9 @@ async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntr
 
 async def _question(connection: PostgresConnection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
     """What the server is asked, and who decides about what it finds, where it cannot decide alone."""
-    asked = condition(wanted, _columns(wanted), now=now, first=3)
-    if asked.is_complete:
-        return asked, None
+    selected = condition(wanted, _columns(wanted), now=now, first=3)
+    if selected.is_complete:
+        return selected, None
     # Since when an exchange is among the newest so many; everything is, where there are fewer.
     since: dict[SetTerm, str] = {}
     for term in set_terms(wanted):
@@ -127,7 +127,7 @@ async def _question(connection: PostgresConnection, wanted: Expression, now: flo
 
         return matches(wanted, ExchangeSubject(summary, lambda: words), now=now, belongs=belongs)
 
-    return asked, judge
+    return selected, judge
 
 
 async def _filter_rows(connection: PostgresConnection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:

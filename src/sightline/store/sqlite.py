@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sightline.errors import Fault
 from sightline.filters.expression import Expression
-from sightline.store.digest import Overhearing, ReplyText
+from sightline.store.digest import ReplyText, ReplyTexts
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.journal import EntryJournal, Torn
 from sightline.store.sqlite_database import FILE_NAME, asking, body_with_id, changing, connect_database, open_database
@@ -178,7 +178,7 @@ def _forget_bodies(connection: sqlite3.Connection, codec: Codec, touched: set[in
 
 
 def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> None:
-    """The first of these bodies stands alone from now on, and the others build on it."""
+    """Store the first of these bodies whole, and base the others on it."""
     wholes = [(heir, body_with_id(connection, codec, heir)) for heir in heirs]
     change = "UPDATE bodies SET base = ?, prefix = ?, suffix = ?, depth = ?, data = ? WHERE id = ?"
     for heir, body in wholes:
@@ -207,11 +207,11 @@ JOURNAL = "journal"
 class SqliteStore:
     """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
 
-    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, said: Overhearing) -> None:
+    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, reply_texts: ReplyTexts) -> None:
         self._path = folder / FILE_NAME
         self._journal = journal
         self._writer = writer
-        self._said = said
+        self._reply_texts = reply_texts
         self._reading = SqliteReader(self._path)
         self._logbook = SqliteLogbook(self._path)
 
@@ -234,9 +234,9 @@ class SqliteStore:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         self._writer.record(entries)
 
-    def hear(self, said: ReplyText) -> None:
+    def hear(self, reply: ReplyText) -> None:
         """What the reply of an exchange says whose end is recorded next."""
-        self._said.tell(said)
+        self._reply_texts.put(reply)
 
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""
@@ -292,7 +292,7 @@ async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float])
             connection.close()
             raise
         sink = SqliteSink(connection, journal.slot, prices)
-        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.said)
+        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.reply_texts)
 
     store = await asyncio.to_thread(open_now)
     try:

@@ -133,7 +133,7 @@ def _opening_fault(path: Path, error: sqlite3.Error) -> Fault:
 
 
 def _move_aside(path: Path) -> Path:
-    """Where the file stands now, with its companions, which hold its latest pages."""
+    """Rename a damaged file and its WAL files, which hold its latest pages, and return its new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

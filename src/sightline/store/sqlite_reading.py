@@ -61,18 +61,18 @@ class SqliteReader:
 
     def find(self, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
         """Exchanges that the filter takes, newest first."""
-        asked = condition(wanted, _COLUMNS, now=now)
+        query = condition(wanted, _COLUMNS, now=now)
         found: list[Summary] = []
         with self._connection() as connection:
             while len(found) < limit:
-                size = limit - len(found) if asked.is_complete else _PAGE
+                size = limit - len(found) if query.is_complete else _PAGE
                 rows = connection.execute(
-                    f"{_SELECT} WHERE ({asked.sql}) AND (? = '' OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
-                    (*asked.parameters, before, before, size),
+                    f"{_SELECT} WHERE ({query.sql}) AND (? = '' OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
+                    (*query.parameters, before, before, size),
                 ).fetchall()
                 for seq, *row in rows:
                     summary = summary_in(row)
-                    if asked.is_complete or _holds(connection, wanted, seq, summary, now):
+                    if query.is_complete or _holds(connection, wanted, seq, summary, now):
                         found.append(summary)
                 if len(rows) < size:
                     break
@@ -81,17 +81,17 @@ class SqliteReader:
 
     def oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-        asked = condition(wanted, _COLUMNS, now=now)
+        query = condition(wanted, _COLUMNS, now=now)
         with self._connection() as connection:
             while True:
                 rows = connection.execute(
-                    f"{_SELECT} WHERE ({asked.sql}) AND e.id > ? ORDER BY e.id LIMIT ?",
-                    (*asked.parameters, after, _PAGE),
+                    f"{_SELECT} WHERE ({query.sql}) AND e.id > ? ORDER BY e.id LIMIT ?",
+                    (*query.parameters, after, _PAGE),
                 ).fetchall()
                 found = [
                     str(row[0])
                     for seq, *row in rows
-                    if asked.is_complete or _holds(connection, wanted, seq, summary_in(row), now)
+                    if query.is_complete or _holds(connection, wanted, seq, summary_in(row), now)
                 ]
                 if found or len(rows) < _PAGE:
                     return found

@@ -21,8 +21,8 @@ from sightline.store.digest import (
     REPLY,
     REQUEST,
     Digest,
-    Overhearing,
     ReplyText,
+    ReplyTexts,
     digest_of,
     names_replies,
     reply_dialect,
@@ -243,11 +243,11 @@ class _Known:
 
 
 class SqliteSink:
-    """Brings entries into the database. `slot` marks the exchanges of this process while they are under way; `said` is
-    where the recorder puts the texts of replies that it has read."""
+    """Brings entries into the database. `slot` marks the exchanges of this process while they are under way;
+    `reply_texts` is where the recorder puts the texts of replies that it has read."""
 
     def __init__(self, connection: sqlite3.Connection, slot: int, prices: PriceList) -> None:
-        self.said = Overhearing()
+        self.reply_texts = ReplyTexts()
         self._connection = connection
         self._slot = slot
         self._prices = prices
@@ -344,25 +344,25 @@ class SqliteSink:
     def _insert_row(self, known: _Known, summary: Summary) -> bool:
         """Make its row; False where there is one."""
         seq, todo, columns = self._last_seq + 1, to_read(known.facts), _NO_DIGEST
-        said = self.said.take(summary.id) if todo & REPLY else None
-        if said is not None:
+        reply = self.reply_texts.take(summary.id) if todo & REPLY else None
+        if reply is not None:
             todo, columns = self._read_short_request(known, seq, todo & ~REPLY)
         row = seq, summary.id, self._slot, known.next_n, todo, *row_of(summary), *columns
         if not self._connection.execute(_INSERT, row).rowcount:
-            if said is not None:
+            if reply is not None:
                 self._digests.forget(seq)
             return False
         self._last_seq = known.seq = seq
-        if said is not None:
-            self._store_reply(known, said)
+        if reply is not None:
+            self._store_reply(known, reply)
         return True
 
     def _update_row(self, known: _Known, summary: Summary, todo: int) -> None:
         """Bring its row up to date because of facts that want these chores."""
-        said = self.said.take(summary.id) if todo & REPLY else None
-        if said is not None:
+        reply = self.reply_texts.take(summary.id) if todo & REPLY else None
+        if reply is not None:
             todo &= ~REPLY
-            self._store_reply(known, said)
+            self._store_reply(known, reply)
         self._connection.execute(_UPDATE, (known.next_n, todo, *row_of(summary), known.seq))
 
     def _read_short_request(self, known: _Known, seq: int, todo: int) -> tuple[int, DigestColumns]:
@@ -377,9 +377,9 @@ class SqliteSink:
                     return todo, _NO_DIGEST  # who tries it again later says what is wrong with it
         return todo, _NO_DIGEST
 
-    def _store_reply(self, known: _Known, said: ReplyText) -> None:
-        name = said.reply_id if names_replies(reply_dialect([noted.fact for noted in known.facts])) else ""
-        self._digests.reply(known.seq, said.words, name)
+    def _store_reply(self, known: _Known, reply: ReplyText) -> None:
+        name = reply.reply_id if names_replies(reply_dialect([noted.fact for noted in known.facts])) else ""
+        self._digests.reply(known.seq, reply.words, name)
 
     def _note_uses(self, known: _Known, facts: list[FactEntry]) -> None:
         names = {name for noted in facts for name in bodies_of(noted.fact)} - known.bodies

@@ -73,7 +73,7 @@ class RecordWriter:
         self._work = threading.Event()
         self._nudge = threading.Event()
         self._changed = threading.Condition()
-        # What the dead have left counts as one record, so that settling waits for it.
+        # What ended processes left counts as one record, so that settling waits for it.
         self._recorded, self._done, self._failures = 1, 0, 0
         self._tidy_at = 0
         """How many records there were when nothing was left to tidy."""
@@ -151,7 +151,7 @@ class RecordWriter:
                 self._changed.notify_all()
 
     def _replay(self) -> bool:
-        """Bring in what dead processes have left, and end what they had begun."""
+        """Import what ended processes left in their journals, and end the exchanges that they had open."""
         batch: list[Sequence[Entry]] = []
         weight = 0
         for entries in self._journal.remaining_records():

@@ -98,25 +98,29 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[ToolLine, ...] = ()
     captures: dict[str, bytes] = {}
 
-    def pieces(self, number: int, spoken: str) -> list[bytes]:
+    def pieces(self, number: int, dialect_name: str) -> list[bytes]:
         """The pieces in which the reply of a round comes, as a provider of this dialect sends them."""
         scripted = self.rounds[number]
         if scripted.capture:
             return _frames(self.captures[scripted.capture])
-        writer = dialect(spoken).stream_writer(Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report())
+        writer = dialect(dialect_name).stream_writer(
+            Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report()
+        )
         return [data for event in _events(scripted, number) if (data := writer.feed(event))]
 
     def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
-        spoken = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
+        dialect_name = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
         for name, each in found.items():
-            if each != spoken:
+            if each != dialect_name:
                 hint = "A capture is played as it came; deltas can be said in any dialect."
-                raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {spoken}", hint=hint)
-        if spoken not in DIALECTS:
-            raise Fault(Code.USAGE, f"no model speaks {spoken!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}.")
-        return spoken
+                raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {dialect_name}", hint=hint)
+        if dialect_name not in DIALECTS:
+            raise Fault(
+                Code.USAGE, f"no model speaks {dialect_name!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}."
+            )
+        return dialect_name
 
 
 def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Script:
@@ -229,10 +233,10 @@ class ScriptedProvider:
     """
 
     def __init__(
-        self, script: Script, spoken: str, *, sleep: Callable[[float], Awaitable[None]], delay: float = 0.0
+        self, script: Script, dialect_name: str, *, sleep: Callable[[float], Awaitable[None]], delay: float = 0.0
     ) -> None:
         self._script = script
-        self._spoken = spoken
+        self._spoken = dialect_name
         self._sleep = sleep
         self._delay = delay
         self._server: asyncio.Server | None = None
@@ -307,7 +311,7 @@ class ScriptedTools:
         return "the script"
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """The result that stands at the place of the call in its round."""
+        """The result for the position of the call in its round."""
         number, _, place = call.key.partition(".")
         results = self._script.rounds[int(number) - 1].results
         if int(place) > len(results):

@@ -193,7 +193,7 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
 class Account:
     """The windows of a minute and a day, and the provider's latest words on each limit.
 
-    All its times are by a clock of its own, which stands still while the machine's is set back: so what was counted
+    All its times are by a clock of its own, which does not move while the machine's is set back: so what was counted
     ages from where it was, and is found again.
     """
 

@@ -23,7 +23,7 @@ from sightline.tokens.estimator import Estimator
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
 _Group = Literal["format", "tools", "system", "settings"]
 
-# Anthropic keeps what stands before the messages although thinking or the choice of a tool change; OpenAI puts the
+# Anthropic keeps what comes before the messages although thinking or the choice of a tool change; OpenAI puts the
 # schema of the answer and the tools in front of all words.
 _ORDER: dict[str, tuple[_Group, ...]] = {
     "anthropic": ("tools", "system", "settings"),
@@ -44,7 +44,7 @@ class Unit:
     tokens: int = 0
     pieces: int = 0
     marks: tuple[tuple[int, str], ...] = ()
-    """Behind how many of its pieces each cache mark stands, and where in the document."""
+    """After how many of its pieces each cache mark comes, and where in the document."""
 
     def says_the_same(self, other: "Unit") -> bool:
         """Whether the model reads the same in both."""
@@ -59,7 +59,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A cache mark: behind how many pieces of which unit it stands, how many blocks and tokens come before it."""
+    """A cache mark: after how many pieces of which unit it comes, how many blocks and tokens come before it."""
 
     unit: int
     pieces: int
@@ -199,7 +199,7 @@ def _settings_at(request: Request) -> str:
 
 
 def _marks(value: Message | tuple[Tool, ...]) -> Iterator[tuple[int, str]]:
-    """Each mark of a unit: behind how many of its pieces it stands, and its place."""
+    """Each mark of a unit: after how many of its pieces it comes, and its place."""
     if isinstance(value, Message):
         pieces = 0
         for part in value.parts:
@@ -269,7 +269,7 @@ NOTHING_KNOWN = Reuse()
 def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     """What the later request finds of the previous one in the cache; so many units are `known` to be alike.
 
-    Where a document has cache marks, only what stands before a mark was cached; elsewhere everything was. Nothing is
+    Where a document has cache marks, only what comes before a mark was cached; elsewhere everything was. Nothing is
     said of requests that lean on what the provider keeps.
     """
     if previous.is_stateful or later.is_stateful:

@@ -306,7 +306,7 @@ class CountedPrefixes:
 
 
 def digest_chain(provider: str, model: str, request: Request) -> list[str]:
-    """The digest of everything but the messages, then one more for each message, which stands for all up to it."""
+    """The digest of everything but the messages, then one more for each message, which covers all up to it."""
     options = request.options
     around = (provider, model, request.tools, options.format, options.reasoning, options.previous_response_id)
     state = blake2b(_encode(around), digest_size=_SIZE)

@@ -76,8 +76,8 @@ class MessageCounter:
                 described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
                 return self._file(part.source) + described
             case Audio():
-                spoken = self._texts.count(part.transcript or "")
-                return spoken if part.source is None else self._file(part.source) + spoken
+                transcript = self._texts.count(part.transcript or "")
+                return transcript if part.source is None else self._file(part.source) + transcript
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
@@ -129,11 +129,11 @@ class MessageCounter:
     def _thinking(self, part: Thinking) -> Estimate:
         """Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair."""
         read = self._texts.count(part.text or "\n\n".join(part.summary))
-        sealed = self._signature(part.signature).high
-        return between(0, read.tokens or sealed / 2, max(read.high, sealed) + 10, read.how)
+        signed = self._signature(part.signature).high
+        return between(0, read.tokens or signed / 2, max(read.high, signed) + 10, read.how)
 
     def _signature(self, signature: str | None) -> Estimate:
-        """A seal may hold thoughts, which some endpoints count and some do not."""
+        """A signature may hold thoughts, which some endpoints count and some do not."""
         return between(0, 0, len(signature) / _LETTERS_OF_A_SEALED_TOKEN) if signature else NOTHING
 
     def _call(self, part: ToolCall) -> Estimate:

@@ -178,7 +178,7 @@ class TextCounter:
 
     @property
     def frames_are_known(self) -> bool:
-        """Whether it is published what stands around messages; elsewhere it is what was seen on some endpoints."""
+        """Whether the tokens around messages are published; elsewhere they were measured on some endpoints."""
         return self._facts.tokenizer in _OPENAI
 
     @property

@@ -178,7 +178,7 @@ def _never_left(fault: Fault) -> bool:
 
 
 async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bool]:
-    """As much of the body as comes in time, and whether that is all. The status speaks for itself if it is not."""
+    """As much of the body as comes in time, and whether that is all. The status is enough if it is not."""
     body = bytearray()
     try:
         async with asyncio.timeout(timeouts.idle or None):
@@ -279,7 +279,7 @@ def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
 
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
-    """What was handed in as such, and every credential of the request without the word that stands before it."""
+    """The given secrets, and every credential of the request without its scheme (`Bearer`)."""
     headers = [value for name, value in outgoing.request.headers if is_secret_header(name)]
     query = parse_qsl(urlsplit(outgoing.request.url).query)
     keys = (value for name, value in query if is_secret_parameter(name))

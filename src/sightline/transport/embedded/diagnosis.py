@@ -107,10 +107,10 @@ async def _inspect(model: EmbeddedModel) -> Inspection:
         )
     except OSError as error:
         raise unavailable("no_python", f"{model.python}: {error.strerror}") from error
-    said, complained = await process.communicate()
+    output, errors = await process.communicate()
     if process.returncode:
-        raise unavailable("no_python", complained.decode(errors="replace").strip().rpartition("\n")[2])
-    return msgspec.json.decode(said, type=Inspection)
+        raise unavailable("no_python", errors.decode(errors="replace").strip().rpartition("\n")[2])
+    return msgspec.json.decode(output, type=Inspection)
 
 
 async def _attempt(

@@ -24,7 +24,7 @@ def cores() -> int:
 
 
 def default_threads(available: int) -> int:
-    """Half of the cores: with all of them, threads that wait for each other on a busy machine stand still together."""
+    """Half of the cores: with all of them, threads that wait for each other stall on a busy machine."""
     return max(1, available // 2)
 
 

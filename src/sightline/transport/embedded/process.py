@@ -62,7 +62,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
         self.exit_code = self._transport.get_returncode()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Only now has everything been heard: its end can be noticed before its last words.
+        # All output has been read only now: the end of a process can be noticed before its last output.
         self._finish_start()
         self.ended.set()
 
@@ -164,7 +164,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a child is dead, by the system itself: asyncio hears of it a moment later, when its port is gone."""
+    """Whether a child has ended, asked of the system: asyncio notices a moment later, when its port is closed."""
     if not hasattr(os, "waitid"):
         return False  # not every system tells it without taking the exit code away from asyncio
     try:
@@ -278,7 +278,7 @@ class EmbeddedModel:
                     raise _crash_fault(child, fault) from fault
                 raise
             if turn.fault is not None:
-                await _was_ended(child, turn.fault)  # so that the next one does not ask a dead model
+                await _was_ended(child, turn.fault)  # so that the next request does not ask an ended process
             elif child is self._child:
                 self._has_answered = True
 
@@ -310,7 +310,7 @@ class EmbeddedModel:
         raise await child.fault()
 
     async def _start(self) -> ChildPipes:
-        """A new process in the place of none or of a dead one."""
+        """Start a process, if there is none or it has ended."""
         await self._bury()
         if not 0 < self._context_window <= WINDOW:
             raise Fault(
@@ -332,7 +332,7 @@ class EmbeddedModel:
         return child
 
     async def _bury(self) -> None:
-        """Part with the dead process, and count those that were of no use."""
+        """Drop the ended process, and count those that ended before they answered."""
         dead, self._child = self._child, None
         if dead is None:
             return
@@ -371,7 +371,7 @@ def _stop_fault() -> Fault:
 
 
 async def _was_ended(child: ChildPipes, fault: Fault) -> bool:
-    """Whether it was its end that broke the connection, which is heard of before the end is."""
+    """Whether the end of the process broke the connection, which can be noticed first."""
     return fault.code is Code.NETWORK and await child.ends_within(1.0)
 
 

@@ -127,7 +127,7 @@ class ConnectionPool:
         self._give_up_place()
 
     def _sweep(self) -> None:
-        """Close what has idled too long; those that fell idle first stand first."""
+        """Close what has idled too long; those that fell idle first come first."""
         self._sweeper = None
         now = self._loop.time()
         for connection, since in list(self._idle.items()):

@@ -92,7 +92,7 @@ async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> lis
         found: list[_Found] | Exception
         try:
             found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the waiting task gets any error
             found = error
         with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
             loop.call_soon_threadsafe(settle, found)
@@ -126,7 +126,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?\r\n")
 
 
 class Tunnel(asyncio.Protocol):
-    """Speaks to the proxy until it agrees; TLS with the origin follows on the same connection."""
+    """Asks the proxy for a tunnel; TLS with the origin follows on the same connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._answered: asyncio.Future[int] = loop.create_future()
@@ -142,7 +142,7 @@ class Tunnel(asyncio.Protocol):
         if end >= 0:
             found = _STATUS.match(self._heard)
             status = int(found[1]) if found else 0
-            # In TLS the client speaks first: what follows a consent is not from the origin.
+            # In TLS the client sends first: bytes after the proxy's consent are not from the origin.
             is_alone = end + 4 == len(self._heard)
             self._tell(status if is_alone or not 200 <= status < 300 else 0)
         elif len(self._heard) > _LIMIT:
@@ -190,7 +190,7 @@ class Trust:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # A company's own intermediate certificate, added without its root, is believed as it stands.
+        # A company's own intermediate certificate, added without its root, is trusted as it is.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _add_system_store(context)
         for name, path in self._named:

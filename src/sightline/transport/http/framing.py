@@ -174,7 +174,7 @@ class AnswerParser:
         self.is_complete = self.has_head
 
 
-# Anything but a tab and what is visible; a byte above ASCII may stand for itself.
+# Anything but a tab and what is visible; a byte above ASCII is allowed.
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -196,7 +196,7 @@ def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) 
 def _around_length(
     method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget, proxy: Proxy | None, *, is_passed_on: bool
 ) -> tuple[bytes, bytes, str | None]:
-    """What stands before and behind our Content-Length, and the one that was given. All but the length is the same for
+    """The head before and after our Content-Length, and the length that was given. All but the length is the same for
     each request of a client."""
     if not TOKEN.fullmatch(method) or method == "CONNECT":
         raise _refusal("the method of the request cannot be sent")

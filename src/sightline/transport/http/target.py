@@ -142,7 +142,7 @@ class Proxy:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the proxy itself is spoken to over TLS."""
+        """Whether the connection to the proxy itself uses TLS."""
         return self.scheme == "https"
 
     @property
