@@ -1,7 +1,7 @@
 """What the editor's answer to one edit costs, as ratios to decoding and encoding the same body once.
 
 The body has a megabyte and about 400 items. Each job includes the new bytes, their hash, the request read in them and
-every section; what a keystroke did not touch is taken over from the draft before it.
+every section.
 """
 
 from collections.abc import Callable

@@ -18,8 +18,7 @@ from bench.timing import microseconds, ratio, table
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.journal import EntryJournal
-from sightline.store.segments import frame_record
+from sightline.store.journal import EntryJournal, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_sink import SqliteSink

@@ -19,9 +19,8 @@ import httptools
 
 from bench.timing import medians, microseconds, ratio, table
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
 from sightline.wire.call import HttpRequest
 
 ROUNDS = 15

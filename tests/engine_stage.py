@@ -24,8 +24,8 @@ from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies
 from sightline.transport.sender import Sender
 from tests.fake_clock import FakeClock
 

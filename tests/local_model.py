@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from sightline.dialects.endpoint import counting_of, read_token_count
-from sightline.transport.embedded.diagnosis import inspect
-from sightline.transport.embedded.messages import ChildOrders
+from sightline.transport.embedded.causes import ChildOrders
+from sightline.transport.embedded.inspection import inspect
 from sightline.transport.embedded.process import child_environment
 
 CHILD = [sys.executable, "-P", "-m", "sightline.transport.embedded.child"]

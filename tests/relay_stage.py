@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.dialects.registry import dialect
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
@@ -21,8 +20,8 @@ from sightline.model.exchange import Fact, FrameArrived
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies
 from sightline.transport.sender import Sender
 from tests.fake_clock import FakeClock
 from tests.upstream import Upstream

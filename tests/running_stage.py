@@ -38,8 +38,8 @@ from sightline.store.sqlite import SqliteStore, open_store
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies
 from sightline.transport.sender import Sender
 from tests.fake_clock import FakeClock
 from tests.loop_stage import COUNT, EDIT, SHELL, errors

@@ -28,7 +28,7 @@ BuiltinName: TypeAlias = Literal[
 
 
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[server]`: where Sightline listens, and which other origins may speak to it. Port 0 is any free one."""
+    """`[server]`: where Sightline listens, and which other origins may call it. Port 0 is any free one."""
 
     host: str = "127.0.0.1"
     port: Port = 7700
@@ -67,7 +67,7 @@ class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[telemetry]`: an OpenTelemetry collector that is told of every exchange; none is told of any without it.
+    """`[telemetry]`: the OpenTelemetry collector that gets a span for every exchange. Without it nothing is exported.
 
     `content` sends what was said too. `env_headers` name the variables that hold the collector's headers.
     """
@@ -123,8 +123,9 @@ class EvalCommand(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     """`cli` of `[evals.targets.NAME]`: a program that is given the question. One of `command`, a line for the shell,
     `words`, which no shell sees, and `template`, a ready one, says how it is started.
 
-    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}` stand in it for what they name.
-    `cwd` is relative to the folder of the repository. `env` names variables that it gets although they hold keys.
+    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}` in it are replaced by their
+    values. `cwd` is relative to the folder of the repository. `env` names variables that it gets although they hold
+    keys.
     """
 
     command: str = ""

@@ -1,13 +1,16 @@
+""""""
+
 import pytest
 
-from sightline.catalog.capabilities import refusals, refuse
+from sightline.catalog.capabilities import FORMS, HostedTool, make_native_tool, native_tool_kind, refusals, refuse
+from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
 from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, Reasoning, SchemaFormat
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, Text, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import FunctionTool
+from sightline.model.tools import FunctionTool, OpaqueTool
 
 PICTURE = Image(Inline("image/png", "AAAA"))
 PAPER = Document(Inline("application/pdf", "JVBERi0="), "a.pdf")
@@ -114,3 +117,35 @@ def test_no_reasoning_is_what_such_a_model_does_anyway(reasoning: Reasoning) -> 
 
 def test_some_json_and_a_limit_that_fits_are_allowed() -> None:
     assert refusals(asking(format=JsonFormat(), max_tokens=99), NOTHING) == []
+
+
+@pytest.mark.parametrize("kind", list(FORMS))
+def test_a_tool_is_known_again_in_every_dialect(kind: HostedTool) -> None:
+    assert native_tool_kind(make_native_tool(kind)) == kind
+    assert all(native_tool_kind(OpaqueTool(dialect, form)) == kind for dialect, form in FORMS[kind].items())
+
+
+def test_other_tools_are_none_of_these() -> None:
+    assert native_tool_kind(OpaqueTool("openai-responses", {"type": "web_search", "filters": {}})) is None
+    assert native_tool_kind(OpaqueTool("gemini", {"type": "web_search"})) is None
+    assert native_tool_kind(FunctionTool("web_search")) is None
+
+
+def test_a_client_is_pointed_at_an_address_by_the_variables_that_it_reads() -> None:
+    both = KnownClient("Both", variables=("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"))
+    assert both.environment("http://127.0.0.1:7700") == {
+        "OPENAI_BASE_URL": "http://127.0.0.1:7700/v1",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:7700",
+    }
+    assert KnownClient("None").environment("http://127.0.0.1:7700") == {}
+
+
+def test_whoever_is_known_reads_variables_that_are_known_or_is_started_here() -> None:
+    known = {name for name, _, _ in BASE_URLS}
+    assert all(set(client.variables) <= known for client in KNOWN_CLIENTS)
+    assert all(client.variables or client.program for client in KNOWN_CLIENTS)
+    assert len({client.title for client in KNOWN_CLIENTS}) == len(KNOWN_CLIENTS)
+
+
+def test_what_a_client_demands_is_one_of_its_credentials() -> None:
+    assert all(set(names) <= set(CREDENTIALS[provider]) for provider, names in DEMANDED.items())

@@ -1,7 +1,24 @@
-from sightline.catalog.catalog import Catalog, Detection
-from sightline.catalog.facts import Family, Model
-from sightline.catalog.loading import KEYS, TABLES, WIRE_APIS
-from tests.catalog.documented import PAGE, missing_rows
+""""""
+
+import msgspec
+import pytest
+
+from sightline.catalog.catalog import (
+    Catalog,
+    entry_of,
+    facts_of,
+    family_of,
+    prices_at,
+    providers_at_other_sites,
+    spellings,
+    without_prices,
+)
+from sightline.catalog.facts import Facts, Family, ImageCost, LongPrices, Model, Prices
+from sightline.catalog.loading import load
+from sightline.catalog.provider import Detection, Provider, Quirks, Route
+from sightline.catalog.toml import KEYS, TABLES, WIRE_APIS, TomlText
+from sightline.settings import Settings
+from tests.catalog.documented import PAGE, missing_rows, rows
 
 
 def test_an_empty_catalogue_knows_nothing() -> None:
@@ -29,3 +46,312 @@ def test_every_synonym_is_documented() -> None:
     names = {*(synonym for keys in KEYS.values() for synonym in keys), *TABLES}
     assert not [name for name in names if name not in section]
     assert not [api for api in WIRE_APIS if f'`wire_api = "{api}"`' not in section]
+
+
+def test_four_lines_are_a_provider() -> None:
+    provider = msgspec.convert({"base_url": "http://x/v1", "key_env": "X"}, Provider)
+    assert provider.dialect == "openai-chat"
+    assert provider.stream_idle_timeout_ms == 300_000
+
+
+@pytest.mark.parametrize("table", [{"request_max_retries": -1}, {"connect_timeout_ms": 0}, {"dialect": "x"}, {"x": 1}])
+def test_what_cannot_be_is_refused(table: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(table, Provider)
+
+
+@pytest.mark.parametrize(
+    ("table", "whole", "streamed"),
+    [({}, 4, 5), ({"own_retries": 1}, 1, 1), ({"own_retries": 1, "request_max_retries": 0}, 0, 1)],
+)
+def test_requests_of_our_own_have_a_budget_without_being_asked(
+    table: dict[str, int], whole: int, streamed: int
+) -> None:
+    provider = msgspec.convert(table, Provider)
+    assert provider.retries(is_stream=False, is_own=True) == whole
+    assert provider.retries(is_stream=True, is_own=True) == streamed
+
+
+def test_a_client_is_retried_for_where_the_user_says_so_and_nowhere_else() -> None:
+    built_in = msgspec.convert({"own_retries": 3}, Provider)
+    assert [built_in.retries(is_stream=each, is_own=False) for each in (False, True)] == [0, 0]
+    named = msgspec.convert({"request_max_retries": 2, "stream_max_retries": 7}, Provider)
+    assert [named.retries(is_stream=each, is_own=False) for each in (False, True)] == [2, 7]
+
+
+def test_every_key_is_documented() -> None:
+    assert not missing_rows("`[providers.NAME]`", Provider)
+    assert not missing_rows("`[providers.NAME.quirks]`", Quirks)
+
+
+def test_a_route_needs_a_provider_and_matches_anything() -> None:
+    assert msgspec.convert({"provider": "acme", "as": "large"}, Route) == Route(model="*", provider="acme", as_="large")
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"model": "*"}, Route)
+
+
+def test_every_key_is_documented_in_route() -> None:
+    assert not missing_rows("`[[routes]]`", Route)
+
+
+AZURE = Detection(names=("azure",), url_contains=("openai.azure.", "azure-api."), not_url_contains=("azurewebsites",))
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "url", "fits"),
+    [
+        ("azure", "", "https://anything.example", True),
+        ("mine", "Azure", "https://anything.example", True),
+        ("mine", "", "https://x.OpenAI.azure.com/openai/v1", True),
+        ("mine", "", "https://x.azure-api.azurewebsites.net", False),
+        ("mine", "", "https://api.openai.com/v1", False),
+        ("azures", "", "https://api.openai.com/v1", False),
+    ],
+)
+def test_a_provider_is_recognised_by_name_title_or_address(name: str, title: str, url: str, *, fits: bool) -> None:
+    assert AZURE.fits(name, Provider(title=title, base_url=url)) is fits
+
+
+def test_a_detection_without_marks_fits_nothing() -> None:
+    assert not Detection().fits("", Provider(title="x"))
+
+
+def test_nothing_is_known_unless_it_is_said() -> None:
+    values = [getattr(Facts(), name) for name in Facts.__struct_fields__]
+    assert all(value in (None, "") for value in values)
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [
+        ({"context_window": 0}, Facts),
+        ({"chars_per_token": 0}, Facts),
+        ({"input": ["smell"]}, Facts),
+        ({"input": -0.1}, Prices),
+        ({"as_of": "last May"}, Prices),
+        ({}, ImageCost),
+        ({"context_windo": 1}, Model),
+    ],
+)
+def test_what_cannot_be_is_refused_in_facts(table: dict[str, object], kind: type) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(table, kind)
+
+
+@pytest.mark.parametrize(
+    ("heading", "struct"),
+    [("Facts", Facts), ("`prices`", Prices), ("`prices.long`", LongPrices), ("`image`", ImageCost)],
+)
+def test_every_key_is_documented_in_facts(heading: str, struct: type[msgspec.Struct]) -> None:
+    assert not missing_rows(heading, struct)
+
+
+@pytest.mark.parametrize(("heading", "struct"), [('`[models."NAME"]`', Model), ("`[families.NAME]`", Family)])
+def test_what_models_and_families_have_besides_facts_is_documented(heading: str, struct: type[msgspec.Struct]) -> None:
+    assert set(missing_rows(heading, struct)) == set(rows(Facts)), PAGE
+
+
+GPT = Family(match=("gpt-*",), tokenizer="o200k", reasoning=False, message_tokens=3)
+GPT_5 = Family(match=("gpt-5*", "GPT5*"), tokenizer="o200k", reasoning=True)
+CLAUDE = Family(match=("claude-*",), chars_per_token=3.5)
+CATALOG = Catalog(
+    families={"gpt-5": GPT_5, "gpt": GPT, "claude": CLAUDE},
+    models={
+        "gpt-5": Model(context_window=400_000, max_output=128_000, prices=Prices(input=1.0, output=9.0)),
+        "azure/gpt-5": Model(context_window=300_000, prices=Prices(input=2.0)),
+        "gpt-5-2025-08-07": Model(max_output=100_000),
+        "house-model": Model(family="claude", aliases=("house",), context_window=10),
+        "lost": Model(family="gone", title="Lost"),
+        "Vendor-Large": Model(title="Large"),
+    },
+)
+
+
+def test_the_family_with_the_longest_glob_decides() -> None:
+    assert family_of(CATALOG, "openai", "gpt-5-mini") is GPT_5
+    assert family_of(CATALOG, "openai", "gpt-4o") is GPT
+    assert family_of(CATALOG, "openrouter", "anthropic/Claude-x:free") is CLAUDE
+
+
+def test_a_model_can_name_its_family() -> None:
+    assert family_of(CATALOG, "any", "house") is CLAUDE
+
+
+def test_where_no_family_fits_it_is_an_empty_one() -> None:
+    assert family_of(CATALOG, "any", "unheard-of") == Family()
+    assert family_of(CATALOG, "any", "lost") == Family()
+
+
+def test_a_models_facts_are_laid_over_its_familys() -> None:
+    assert facts_of(CATALOG, "openai", "gpt-5") == Facts(
+        tokenizer="o200k",
+        reasoning=True,
+        context_window=400_000,
+        max_output=128_000,
+        prices=Prices(input=1.0, output=9.0),
+    )
+
+
+def test_an_entry_for_the_provider_is_laid_over_the_models() -> None:
+    facts = facts_of(CATALOG, "azure", "gpt-5")
+    assert (facts.context_window, facts.max_output, facts.prices) == (300_000, 128_000, Prices(input=2.0))
+
+
+def test_the_more_exact_name_wins_over_what_is_left_of_it() -> None:
+    facts = facts_of(CATALOG, "openai", "gpt-5-2025-08-07")
+    assert (facts.context_window, facts.max_output) == (400_000, 100_000)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt-5",
+        "openai/gpt-5",
+        "models/gpt-5",
+        "accounts/x/models/gpt-5",
+        "gpt-5-latest",
+        "gpt-5-2026-01-31",
+        "gpt-5-20260131",
+        "gpt-5@20260131",
+        "gpt-5:free",
+        "openai/gpt-5-2026-01-31:batch",
+        "GPT-5",
+    ],
+)
+def test_a_model_is_found_however_it_is_spelled(name: str) -> None:
+    assert facts_of(CATALOG, "openrouter", name).context_window == 400_000
+
+
+def test_an_alias_is_the_model_and_case_does_not_matter() -> None:
+    assert facts_of(CATALOG, "any", "HOUSE").context_window == 10
+    assert facts_of(CATALOG, "any", "vendor-large").title == "Large"
+
+
+def test_what_is_not_known_stays_unknown() -> None:
+    assert facts_of(CATALOG, "any", "unheard-of") == Facts()
+    assert entry_of(CATALOG, "unheard-of") is None
+
+
+def test_a_version_is_not_taken_for_a_date() -> None:
+    assert spellings("mistral-large-2411") == ["mistral-large-2411"]
+
+
+def test_spellings_go_from_the_most_exact_to_the_least() -> None:
+    assert spellings("a/b-2026-01-31:free") == [
+        "a/b-2026-01-31:free",
+        "a/b-2026-01-31",
+        "a/b",
+        "b-2026-01-31:free",
+        "b-2026-01-31",
+        "b",
+    ]
+    assert spellings("a/") == ["a/"]
+
+
+PRICES = Prices(input=4.0, output=20.0)
+OWN = TomlText(
+    "models.toml",
+    """
+[providers.anthropic]
+dialect = "anthropic"
+base_url = "https://api.anthropic.com"
+[providers.azure]
+base_url = "${AZURE_OPENAI_ENDPOINT}/openai/v1"
+[models."claude-opus-5"]
+providers = ["anthropic"]
+context_window = 1_000_000
+prices = { input = 4.0, output = 20.0 }
+[models."claude-nobody"]
+providers = ["anthropic"]
+[models."gpt-9"]
+providers = ["azure"]
+prices = { input = 1.0, output = 2.0 }
+[models."claude-shared"]
+providers = ["anthropic", "azure"]
+prices = { input = 1.0, output = 2.0 }
+[models."anthropic/claude-named"]
+prices = { input = 3.0, output = 6.0 }
+""",
+    builtin=True,
+)
+ELSEWHERE = '[providers.anthropic]\nbase_url = "http://127.0.0.1:4000"\n'
+
+
+def priced(users: str, provider: str, model: str) -> Prices | None:
+    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings).sound().catalog
+    facts = facts_of(catalog, provider, model)
+    return facts.prices
+
+
+def test_a_makers_price_is_not_that_of_a_server_with_the_same_model() -> None:
+    entry = Model(providers=("anthropic",), prices=PRICES)
+    assert prices_at(entry, "anthropic") == PRICES
+    assert prices_at(entry, "ollama") is None
+    catalog = Catalog(models={"claude-opus-5": entry}, providers={"acme": Provider(base_url="http://127.0.0.1:1/v1")})
+    assert facts_of(catalog, "acme", "claude-opus-5").prices is None
+    assert facts_of(catalog, "acme", "anthropic/claude-opus-5").prices is None
+    assert facts_of(catalog, "openrouter", "anthropic/claude-opus-5:beta").prices is None
+    assert facts_of(catalog, "anthropic", "claude-opus-5-20260101").prices == PRICES
+
+
+def test_a_table_without_a_provider_holds_everywhere_and_one_of_a_provider_there() -> None:
+    assert prices_at(Model(prices=PRICES), "acme") == PRICES
+    assert prices_at(Family(prices=PRICES, providers=("x",)), "acme") is None
+    assert prices_at(Model(providers=("x",), prices=PRICES), "acme", is_for_provider=True) == PRICES
+    catalog = Catalog(models={"m": Model(prices=PRICES), "acme/m": Model(prices=Prices(input=1.0), providers=("x",))})
+    assert facts_of(catalog, "acme", "m").prices == Prices(input=1.0)
+    assert facts_of(catalog, "other", "m").prices == PRICES
+
+
+def test_prices_can_name_who_charges_them() -> None:
+    told = Prices(input=4.0, output=20.0, providers=("anthropic", "acme"))
+    entry = Model(providers=("anthropic",), prices=told)
+    assert prices_at(entry, "acme") == told
+    assert prices_at(entry, "ollama") is None
+
+
+def test_a_vendor_whose_address_was_moved_has_no_built_in_price() -> None:
+    assert priced("", "anthropic", "claude-opus-5") == PRICES
+    assert priced(ELSEWHERE, "anthropic", "claude-opus-5") is None
+    assert priced(ELSEWHERE, "anthropic", "claude-named") is None
+    assert priced(ELSEWHERE, "anthropic", "claude-nobody") is None
+    assert priced(ELSEWHERE, "anthropic", "claude-shared") is None
+    assert priced(ELSEWHERE, "azure", "claude-shared") == Prices(input=1.0, output=2.0, providers=("azure",))
+    assert priced(ELSEWHERE, "azure", "gpt-9") == Prices(input=1.0, output=2.0)
+    window = load([OWN, TomlText("u", ELSEWHERE)], {}, Settings).catalog.models["claude-opus-5"].context_window
+    assert window == 1_000_000
+
+
+def test_a_price_that_the_user_sets_for_the_moved_vendor_holds() -> None:
+    own = ELSEWHERE + '[models."claude-opus-5".prices]\ninput = 0.5\noutput = 1.0\n'
+    assert priced(own, "anthropic", "claude-opus-5") == Prices(input=0.5, output=1.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_moved"),
+    [
+        ("https://api.anthropic.com/v1", False),
+        ("https://eu.api.Anthropic.com:443", False),
+        ("https://user@api.anthropic.com", False),
+        ("https://anthropic.com.example.org", True),
+        ("http://127.0.0.1:8000", True),
+        ("http://10.0.0.1", True),
+        ("http://[::1]:8000", True),
+        ("http://gateway/v1", True),
+    ],
+)
+def test_another_host_of_the_same_site_is_still_the_vendor(url: str, *, is_moved: bool) -> None:
+    providers = {"anthropic": Provider(base_url=url)}
+    moved = providers_at_other_sites({"anthropic": "https://api.anthropic.com", "gone": "https://x.example"}, providers)
+    assert moved == ({"anthropic"} if is_moved else frozenset())
+
+
+def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
+    assert not providers_at_other_sites(
+        {"azure": "${ENDPOINT}/v1"}, {"azure": Provider(base_url="https://me.example/v1")}
+    )
+
+
+def test_nothing_moves_without_a_reason() -> None:
+    catalog = Catalog(models={"m": Model(prices=PRICES)})
+    assert without_prices(catalog, (), lambda _name: False) is catalog

@@ -5,8 +5,7 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Family, Model
-from sightline.catalog.provider import DialectName, Provider, Quirks
-from sightline.catalog.route import Route
+from sightline.catalog.provider import DialectName, Provider, Quirks, Route
 from sightline.errors import Code, Fault
 
 OPENAI = Provider(dialect="openai-responses", also={"openai-chat": ""}, key_env="OPENAI", default_model="gpt-5")

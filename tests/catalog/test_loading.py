@@ -1,14 +1,21 @@
+""""""
+
+from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import inspect
 
 import sightline.catalog
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.loading import LoadedConfig, load, variables_of
+from sightline.catalog.loading import LoadedConfig, Overlay, Setting, load, settings_in, variable_form, variables_of
+from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Quirks
-from sightline.catalog.toml import TomlText
+from sightline.catalog.reading import fields_of, type_of
+from sightline.catalog.toml import TomlText, read_toml
 from sightline.errors import Code, Fault
 from sightline.settings import ServerSettings, Settings
 from tests.catalog.documented import PAGE
@@ -293,3 +300,165 @@ def test_a_value_where_a_table_belongs_does_not_take_our_own_tables_with_it() ->
     read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings)
     assert [problem.text for problem in read.problems] == ["mine.toml:1: providers must be a table, not 3"]
     assert list(read.catalog.providers) == ["maker"]
+
+
+SCHEMA = {
+    name: field.type
+    for struct in (Catalog, Settings)
+    for name, field in fields_of(cast(inspect.StructType, type_of(struct))).items()
+}
+TREE = {
+    "providers": {"acme": {"headers": {"x-team": "blue"}}, "acme-two": {}, "Odd.Name": {}},
+    "models": {"gpt-5": {}, "gpt-5-mini": {}, "vendor/large": {}},
+    "families": 3,
+}
+
+
+def found(environment: Mapping[str, str]) -> tuple[list[Setting], list[ConfigProblem]]:
+    return settings_in(environment, SCHEMA, TREE)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "value"),
+    [
+        ("SERVER_PORT", "7701", ("server", "port"), 7701),
+        ("SERVER_HOST", "0.0.0.0", ("server", "host"), "0.0.0.0"),
+        ("SERVER_ALLOWED_ORIGINS", '["http://a"]', ("server", "allowed_origins"), ["http://a"]),
+        ("LOCAL_URL", "http://127.0.0.1:1", ("local", "url"), "http://127.0.0.1:1"),
+        ("PROVIDERS_ACME_BASE_URL", "http://x", ("providers", "acme", "base_url"), "http://x"),
+        ("PROVIDERS_ACME_TWO_TITLE", "2", ("providers", "acme-two", "title"), "2"),
+        ("PROVIDERS_ODD_NAME_DIALECT", "gemini", ("providers", "Odd.Name", "dialect"), "gemini"),
+        ("PROVIDERS_NEW_CO_BASE_URL", "http://x", ("providers", "new_co", "base_url"), "http://x"),
+        (
+            "PROVIDERS_ACME_QUIRKS_THINKING_FIELD",
+            "reasoning",
+            ("providers", "acme", "quirks", "thinking_field"),
+            "reasoning",
+        ),
+        ("PROVIDERS_NEW_QUIRKS_STORE", "true", ("providers", "new", "quirks", "store"), True),
+        ("PROVIDERS_ACME_HEADERS_X_TEAM", "red", ("providers", "acme", "headers", "x-team"), "red"),
+        ("PROVIDERS_ACME_HEADERS_X_NEW", "1", ("providers", "acme", "headers", "x_new"), "1"),
+        ("PROVIDERS_ACME_HEADERS", '{ "x-a" = "b" }', ("providers", "acme", "headers"), {"x-a": "b"}),
+        ("PROVIDERS_ACME_ALSO_OPENAI_RESPONSES", "", ("providers", "acme", "also", "openai-responses"), ""),
+        ("MODELS_GPT_5_MINI_CONTEXT_WINDOW", "8_000", ("models", "gpt-5-mini", "context_window"), 8000),
+        ("MODELS_GPT_5_MAX_OUTPUT", "9", ("models", "gpt-5", "max_output"), 9),
+        ("MODELS_VENDOR_LARGE_PRICES_INPUT", "0.5", ("models", "vendor/large", "prices", "input"), 0.5),
+        ("FAMILIES_MINE_MATCH", '["m-*"]', ("families", "mine", "match"), ["m-*"]),
+        ("ROUTES", '[{ provider = "acme" }]', ("routes",), [{"provider": "acme"}]),
+    ],
+)
+def test_a_variable_sets_the_key_that_its_name_spells(
+    variable: str, text: str, path: tuple[str, ...], value: object
+) -> None:
+    (setting,), problems = found({f"SIGHTLINE_{variable}": text})
+    assert not problems
+    assert (setting.path, setting.value) == (path, value)
+
+
+def test_a_setting_is_the_users_and_comes_from_its_variable() -> None:
+    (setting,), _ = found({"SIGHTLINE_SERVER_PORT": "1"})
+    assert setting.tree == {"server": {"port": 1}}
+    assert setting.place(("server", "port")) == ConfigLocation("environment", variable="SIGHTLINE_SERVER_PORT")
+    assert not setting.builtin
+
+
+def test_other_variables_and_reserved_ones_are_left_alone() -> None:
+    others = {
+        "PATH": "/bin",
+        "SIGHTLINE": "x",
+        "SIGHTLINE_CONFIG": "f",
+        "SIGHTLINE_DATA": "d",
+        "SIGHTLINE_LOCAL_KEY": "k",
+    }
+    assert found(others) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("SIGHTLINE_SERVER_PROT", "SIGHTLINE_SERVER_PORT"),
+        ("SIGHTLINE_server_port", "SIGHTLINE_SERVER_PORT"),
+        ("SIGHTLINE_PROVIDERS_ACME_BASE_UR", "SIGHTLINE_PROVIDERS_ACME_BASE_URL"),
+        ("SIGHTLINE_MODELS_GPT_5_CONTEXT_WINDO", "SIGHTLINE_MODELS_GPT_5_CONTEXT_WINDOW"),
+        ("SIGHTLINE_PROVIDERS_ACME_ALSO_GEMINIX", ""),
+        ("SIGHTLINE_SERVER_PORT_", "SIGHTLINE_SERVER_PORT"),
+        ("SIGHTLINE_SERVER_PORT_X", "SIGHTLINE_SERVER_PORT"),
+        ("SIGHTLINE_PROVIDERS__TITLE", ""),
+        ("SIGHTLINE_PROVIDERS_NEW_", ""),
+        ("SIGHTLINE_", ""),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_known_one(variable: str, nearest: str) -> None:
+    settings, (problem,) = found({variable: "1"})
+    assert not settings
+    assert problem.text == f"environment {variable}: no key of the configuration has this name"
+    assert nearest in problem.hint
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1\nother = 2", "[" * 3000, "9" * 5000])
+def test_a_value_that_is_no_toml_is_told_and_not_repeated(text: str) -> None:
+    settings, (problem,) = found({"SIGHTLINE_SERVER_PORT": text})
+    assert not settings
+    assert problem.path == "SIGHTLINE_SERVER_PORT"
+    assert problem.message == "server.port must be a whole number from 0 to 65535, written as in the file"
+
+
+def test_a_name_in_a_variable_is_in_capitals_and_plain() -> None:
+    assert variable_form("vendor/large-2.5") == "VENDOR_LARGE_2_5"
+
+
+@given(st.dictionaries(st.text(alphabet="ABCPROVIDERSQUKXHEAT_", max_size=30).map("SIGHTLINE_".__add__), st.text()))
+def test_whatever_the_variables_each_is_a_setting_or_a_problem(environment: dict[str, str]) -> None:
+    settings, problems = found(environment)
+    told = [setting.variable for setting in settings] + [problem.path for problem in problems]
+    assert sorted(told) == sorted(environment)
+
+
+def laid(*texts: tuple[str, str]) -> Overlay:
+    """Texts over each other; those of `own.toml` are built in."""
+    overlay = Overlay()
+    for file, text in texts:
+        document = read_toml(TomlText(file, text, builtin=file == "own.toml"))
+        overlay.lay(document.tree, document)
+    return overlay
+
+
+OVERLAY_OWN = ("own.toml", '[p.a]\nurl = "x"\nlist = [1, 2]\nheaders = { one = "1" }\n')
+USERS = ("users.toml", '\n[p.a]\nlist = [3]\nheaders = { two = "2" }\n')
+
+
+def test_tables_are_merged_and_anything_else_is_replaced() -> None:
+    overlay = laid(OVERLAY_OWN, USERS)
+    assert overlay.tree == {"p": {"a": {"url": "x", "list": [3], "headers": {"one": "1", "two": "2"}}}}
+
+
+def test_each_value_knows_who_set_it() -> None:
+    overlay = laid(OVERLAY_OWN, USERS)
+    assert overlay.place(("p", "a", "url")) == ConfigLocation("own.toml", 2)
+    assert overlay.place(("p", "a", "list", 0)) == ConfigLocation("users.toml", 3)
+    assert overlay.place(("p", "a", "missing")) == ConfigLocation("users.toml", 2)
+    assert overlay.is_users(("p", "a", "headers", "two"))
+    assert not overlay.is_users(("p", "a", "headers", "one"))
+    assert not overlay.is_users(("p", "b"))
+
+
+def test_a_document_is_not_changed_by_what_is_laid_over_it() -> None:
+    first = read_toml(TomlText("own.toml", OVERLAY_OWN[1], builtin=True))
+    overlay = Overlay()
+    overlay.lay(first.tree, first)
+    second = read_toml(TomlText(*USERS))
+    overlay.lay(second.tree, second)
+    assert first.tree == read_toml(TomlText(*OVERLAY_OWN)).tree
+
+
+def test_a_table_over_something_else_and_back() -> None:
+    assert laid(("own.toml", "a = 1"), ("users.toml", "[a]\nb = 2")).tree == {"a": {"b": 2}}
+    assert laid(("own.toml", "[a]\nb = 2"), ("users.toml", "a = 1")).tree == {"a": 1}
+
+
+def test_what_goes_below_the_users_values_goes_above_the_own_ones() -> None:
+    overlay = laid(OVERLAY_OWN, USERS)
+    overlay.lay_below_the_users({"url": "y", "list": [9], "headers": {"one": "9", "two": "9"}, "new": 1}, "p", "a")
+    assert overlay.tree["p"] == {
+        "a": {"url": "y", "list": [3], "headers": {"one": "9", "two": "2"}, "new": 1},
+    }

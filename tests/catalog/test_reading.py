@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import Provider, Route
 from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, read, type_of
-from sightline.catalog.route import Route
 from sightline.model.json import Json
 from sightline.settings import Settings
 

@@ -17,7 +17,7 @@ from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.store.logbook import Line, Log, Logbook
+from sightline.store.store import Line, Log, Logbook
 from tests.loop_stage import plan
 from tests.running_stage import FakeTools, Person, RunStage, opened
 

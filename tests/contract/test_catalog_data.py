@@ -11,12 +11,11 @@ import msgspec
 import pytest
 import splintr
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of, spellings
 from sightline.catalog.choose import choose, default_choice
 from sightline.catalog.facts import Facts, Family, Model, Prices
 from sightline.catalog.fitting import ReasoningForm, fit_to_model
 from sightline.catalog.loading import load
-from sightline.catalog.lookup import facts_of, family_of, spellings
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.endpoint import call_to, endpoint_of

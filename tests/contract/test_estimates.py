@@ -12,8 +12,7 @@ from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
-from sightline.tokens.text_count import count_by_classes
-from sightline.tokens.tokenizer import count_tokens
+from sightline.tokens.text_count import count_by_classes, count_tokens
 from tests.contract.sample_texts import FIT, HELD_OUT, WRITTEN
 from tests.local_model import needs_model, serving
 from tests.tiktoken_truth import true_count

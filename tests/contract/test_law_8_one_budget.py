@@ -10,9 +10,8 @@ from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.tokens.ledger import Ledger
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
 from sightline.transport.sender import AcceptedResponse, Outgoing, RefusedResponse, Sender
 from sightline.wire.call import HttpRequest
 from tests.fake_clock import FakeClock

@@ -32,7 +32,7 @@ from sightline.model.json import JsonObject
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Choice, Reply
 from sightline.model.usage import Usage
-from sightline.store.logbook import Line, overtaken
+from sightline.store.store import Line, overtaken
 from tests.contract.test_loop_laws import (
     PROVIDERS,
     answered,

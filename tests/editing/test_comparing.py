@@ -1,8 +1,19 @@
-import pytest
+"""Comparing drafts, and finding the same place in another request."""
 
-from sightline.editing.comparing import compare_drafts
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.editing import anchors as patching
+from sightline.editing.anchors import CONTEXT, Anchors, Hunk, HunkMatch, apply_patch, find, hunks_between
+from sightline.editing.comparing import SectionChange, carry_over, changes_between, compare_drafts
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Delete, SetText
+from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
+from sightline.model.message import Message
+from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
 from tests.contract.cases import Case, cases
 from tests.editing.conversations import chat, claude, drafted, ids
 
@@ -92,3 +103,227 @@ def test_bodies_that_cannot_be_read_are_compared_whole() -> None:
     one, other = drafted({"messages": "none"}), drafted({"messages": "nothing"})
     (line,) = compare_drafts(one, other)
     assert (line.before.text, line.after.text) == ('{"messages": "none"}', '{"messages": "nothing"}')
+
+
+PICTURE = Image(Inline("image/png", "aGk="))
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}'}}
+TALK: tuple[dict[str, Any], ...] = (
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "found it"},
+    {"role": "assistant", "content": "Done."},
+    {"role": "user", "content": "go"},
+)
+SAME = (
+    Message("system", (Text("Be kind."),)),
+    Message("user", (Text("go"),)),
+    Message("assistant", (ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "look", '{"a": 1}'))),
+    Message("tool", (ToolResult("c2", (Text("other"),)), ToolResult("c1", (PICTURE, Text("found it"))))),
+    Message("assistant", (Text("Do"), PICTURE, Text("ne."))),
+    Message("user", (Text("go"),)),
+)
+
+
+def conversation_draft() -> Draft:
+    return Draft.of(json.dumps({"model": "m", "messages": TALK}).encode(), "openai-chat")
+
+
+def changes_in_conversation(*edits: Edit) -> tuple[SectionChange, ...]:
+    draft = now = conversation_draft()
+    for edit in edits:
+        now = now.with_edit(edit)
+    return changes_between(draft, now)
+
+
+def at(number: int) -> str:
+    return conversation_draft().sections[number].id
+
+
+def test_what_is_the_same_or_added_is_no_change() -> None:
+    assert changes_in_conversation() == ()
+    assert changes_in_conversation(Insert(pointer="/messages/-", value={"role": "user", "content": "more"})) == ()
+
+
+def test_a_change_says_who_said_what_and_which_of_equal_words() -> None:
+    first, second = changes_in_conversation(SetText(section=at(1), text="start"), SetText(section=at(5), text="stop"))
+    assert first == SectionChange(who="user", old="go", new="start", nth=0, count=1)
+    assert second == SectionChange(who="user", old="go", new="stop", nth=1, count=1, is_question=True)
+    (call,) = changes_in_conversation(SetText(section=at(2), text='{"a": 2}'))
+    assert (call.who, call.new) == ("call", '{"a": 2}')
+    (result,) = changes_in_conversation(SetText(section=at(3), text="nothing"))
+    assert (result.who, result.old) == ("tool", "found it")
+
+
+def test_what_was_deleted_or_removed_has_no_words_left() -> None:
+    for edit in (Delete(section=at(4)), Remove(pointer="/messages/4")):
+        (change,) = changes_in_conversation(edit)
+        assert (change.old, change.new, change.gone) == ("Done.", "", (0,))
+
+
+def test_a_document_without_a_question_has_none() -> None:
+    draft = Draft.of(b'{"model":"m","messages":[{"role":"system","content":"Be kind."}]}', "openai-chat")
+    now = draft.with_edit(SetText(section=draft.sections[0].id, text="Be terse."))
+    assert [change.is_question for change in changes_between(draft, now)] == [False]
+
+
+def test_changes_are_carried_over_to_where_their_words_are() -> None:
+    found = changes_in_conversation(
+        SetText(section=at(0), text="Be terse."),
+        SetText(section=at(2), text='{"a": 2}'),
+        SetText(section=at(3), text="found nothing"),
+        SetText(section=at(4), text="Gone."),
+        SetText(section=at(5), text="stop"),
+    )
+    after = carry_over(SAME, found)
+    assert after[0].parts == (Text("Be terse."),)
+    assert after[1] == SAME[1]
+    assert [part.arguments for part in after[2].parts] == ['{"a": 2}', '{"a": 1}']
+    assert after[3].parts == (SAME[3].parts[0], ToolResult("c1", (PICTURE, Text("found nothing"))))
+    assert [part.text for part in after[4].parts if isinstance(part, Text)] == ["Go", "ne."]
+    assert after[4].parts[1] == PICTURE
+    assert after[5].parts == (Text("stop"),)
+
+
+def test_words_that_are_not_there_and_words_that_were_deleted_change_nothing() -> None:
+    assert carry_over(SAME, changes_in_conversation(Delete(section=at(4)))) == SAME
+    assert carry_over(SAME[:5], changes_in_conversation(SetText(section=at(5), text="stop"))) == SAME[:5]
+
+
+TEXTS = st.text("ab \n", max_size=40)
+
+
+@given(old=TEXTS, new=TEXTS)
+def test_a_patch_makes_of_the_old_text_the_new_one(old: str, new: str) -> None:
+    assert apply_patch(old, hunks_between(old, new)) == new
+
+
+def test_a_text_without_a_difference_has_no_hunks() -> None:
+    assert hunks_between("the same", "the same") == ()
+
+
+def test_a_hunk_has_the_rest_of_its_line_as_context() -> None:
+    (hunk,) = hunks_between("one\nYou are a kind helper.\ntwo", "one\nYou are a terse helper.\ntwo")
+    assert hunk == Hunk("You are a ", "kind", "terse", " helper.")
+    assert (hunk.sought, hunk.made) == ("You are a kind helper.", "You are a terse helper.")
+
+
+def test_it_is_made_again_although_the_lines_around_it_have_changed() -> None:
+    patch = hunks_between("Be kind.\nGit status: clean", "Be terse.\nGit status: clean")
+    assert apply_patch("Be kind.\nGit status: 2 files changed\n", patch) == "Be terse.\nGit status: 2 files changed\n"
+
+
+def test_several_places_are_several_hunks_and_all_of_them_are_needed() -> None:
+    patch = hunks_between("first line\nsecond\nthird line\n", "1st line\nsecond\n3rd line\n")
+    assert len(patch) == 2
+    assert apply_patch("third line\nfirst line\n", patch) == "3rd line\n1st line\n"
+    assert apply_patch("first line only\n", patch) is None
+
+
+def test_a_long_line_is_no_context_as_a_whole() -> None:
+    (hunk,) = hunks_between(f"{'x' * 200} kind {'y' * 200}", f"{'x' * 200} terse {'y' * 200}")
+    assert (len(hunk.before), len(hunk.after)) == (CONTEXT, CONTEXT)
+
+
+def test_words_that_occur_twice_get_more_context_until_they_are_one_place() -> None:
+    old = "alpha\nBe kind.\nbeta\nBe kind.\ngamma"
+    (hunk,) = hunks_between(old, "alpha\nBe kind.\nbeta\nBe terse.\ngamma")
+    assert "beta" in hunk.before
+    assert apply_patch(old, (hunk,)) == "alpha\nBe kind.\nbeta\nBe terse.\ngamma"
+
+
+def test_a_blank_line_is_no_context() -> None:
+    (hunk,) = hunks_between("one\n\ntwo", "one\n\n\ntwo")
+    assert hunk.sought.strip()
+
+
+def test_context_that_is_gone_or_there_twice_is_no_place() -> None:
+    hunk = Hunk("Be ", "kind", "terse", ".")
+    assert find("Be good.", hunk) == HunkMatch(0)
+    assert find("Be kind. Be kind.", hunk).count == 2
+    assert find("Now. Be kind.", hunk) == HunkMatch(1, 8)
+    assert find("aaa", Hunk(old="aa", new="b")).count == 2
+    assert apply_patch("Be kind. Be kind.", [hunk]) is None
+
+
+def test_an_insertion_is_not_made_where_it_is_made_already() -> None:
+    behind, before = Hunk("Be kind.", "", " And brief.", ""), Hunk("", "", "Listen. ", "Be kind.")
+    assert apply_patch("Be kind.", [behind]) == "Be kind. And brief."
+    assert apply_patch("Be kind. And brief.", [behind]) is None
+    assert apply_patch("Listen. Be kind.", [before]) is None
+    assert apply_patch("Be kind. And brief. Be kind.", [behind]) == "Be kind. And brief. Be kind. And brief."
+
+
+def test_a_hunk_without_anything_to_find_is_for_an_empty_text() -> None:
+    assert apply_patch("", [Hunk(new="words")]) == "words"
+    assert apply_patch("other", [Hunk(new="words")]) is None
+
+
+def test_hunks_that_want_the_same_words_are_not_applied() -> None:
+    assert apply_patch("Be kind.", [Hunk("Be ", "kind", "a", "."), Hunk("", "Be kind", "b", ".")]) is None
+
+
+def test_very_many_lines_are_one_hunk(monkeypatch) -> None:
+    monkeypatch.setattr(patching, "_MOST_LINES", 4)
+    assert len(hunks_between("a\nb\nc\n", "A\nb\nC\n")) == 1
+
+
+def contents(draft) -> list[str]:
+    return [anchor.content for anchor in Anchors(draft).sections.values()]
+
+
+def test_a_section_is_the_same_in_the_next_turn() -> None:
+    turn = claude()
+    later = claude(messages=[*turn["messages"], {"role": "assistant", "content": "Bye."}])
+    assert set(contents(drafted(turn))) < set(contents(drafted(later)))
+
+
+def test_marks_and_spellings_do_not_count() -> None:
+    marked = claude(system="Be kind.")
+    listed = claude()
+    listed["messages"][0] = {
+        "role": "user",
+        "content": [{"type": "text", "text": "What is 1+1?", "cache_control": {"type": "ephemeral"}}],
+    }
+    assert contents(drafted(marked))[:2] == contents(drafted(claude()))[:2] == contents(drafted(listed))[:2]
+
+
+def test_words_count() -> None:
+    assert contents(drafted(claude(system="Be brief.")))[0] != contents(drafted(claude()))[0]
+
+
+def test_each_knows_its_neighbour_and_its_kind() -> None:
+    anchors = list(Anchors(drafted(chat(), "openai-chat")).sections.values())
+    assert anchors[0].before == ""
+    assert [anchor.before for anchor in anchors[1:]] == [anchor.content for anchor in anchors[:-1]]
+    assert [anchor.kind for anchor in anchors][:3] == ["system", "user", "tool_call"]
+
+
+def test_what_is_deleted_has_no_anchor() -> None:
+    draft = drafted(claude())
+    less = draft.with_edit(Delete(section=ids(draft, "system")[0]))
+    assert len(Anchors(less).sections) == len(Anchors(draft).sections) - 1
+
+
+def test_parts_have_anchors_of_their_own() -> None:
+    draft = drafted(claude())
+    answer = draft.section(ids(draft, "assistant")[0])
+    anchors = Anchors(draft).parts(answer)
+    assert [anchor.kind for anchor in anchors.values()] == ["thinking", "text", "tool_call"]
+    assert len({anchor.content for anchor in anchors.values()}) == 3
+    system = draft.section(ids(draft, "system")[0])
+    assert [anchor.kind for anchor in Anchors(draft).parts(system).values()] == ["text"]
+
+
+def test_tools_and_options_are_known_by_what_they_are() -> None:
+    draft, other = drafted(claude()), drafted(claude(max_tokens=1000, temperature=0.5))
+    for kind in ("tools", "options"):
+        here = Anchors(draft).parts(draft.section(ids(draft, kind)[0]))
+        there = Anchors(other).parts(other.section(ids(other, kind)[0]))
+        assert {anchor.content for anchor in here.values()} <= {anchor.content for anchor in there.values()}
+
+
+def test_a_body_that_cannot_be_read_has_one_anchor() -> None:
+    draft = drafted({"messages": "none"})
+    assert len(Anchors(draft).sections) == 1
+    assert Anchors(draft).parts(draft.sections[0]) == {}

@@ -1,21 +1,24 @@
+"""The review of a draft: tokens, cost and validity."""
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline.catalog.facts import Facts
+from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.registry import dialect
-from sightline.editing.budgeting import budget_of
-from sightline.editing.cost import EditCost, cost_of
 from sightline.editing.draft import Draft, Editing
 from sightline.editing.operations import Delete, Duplicate, Redo, Remove, Restore, Set, SetText, Undo
-from sightline.editing.review import Review
+from sightline.editing.review import CATEGORIES, EditCost, Review, TokenBudget, budget_of, cost_of, with_tokens
 from sightline.editing.validity import check_draft
 from sightline.errors import Fault
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.request import Request
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimator import CountedRequest, Estimator
 from sightline.wire.jsontext import decode
 from tests.contract.cases import Case, cases
-from tests.editing.conversations import chat, drafted, ids
+from tests.editing.conversations import chat, claude, drafted, ids
 
 FACTS = Facts(context_window=100, max_output=1000, tools=False)
 
@@ -105,3 +108,153 @@ def test_what_the_provider_counted_leads_in_the_budget() -> None:
     assert budget.estimate.low >= 5000
     assert budget.estimate.tokens == 5000 + estimator.message(request.messages[-1]).tokens
     assert sum(each.tokens for each in budget.categories) == budget.estimate.tokens
+
+
+BUDGETING_FACTS = Facts(tokenizer="o200k_base", context_window=1000, max_output=200, message_tokens=3, reply_tokens=3)
+
+
+def budget(draft: Draft, facts: Facts = BUDGETING_FACTS) -> TokenBudget:
+    return budget_of(draft, Estimator(facts, dialect=draft.dialect), facts)
+
+
+def by_name(made: TokenBudget) -> dict[str, int]:
+    return {category.name: category.tokens for category in made.categories}
+
+
+def test_every_section_and_every_category_is_counted() -> None:
+    draft = drafted(chat(), "openai-chat")
+    made = budget(draft)
+    assert set(made.sections) == {section.id for section in draft.sections}
+    assert tuple(by_name(made)) == CATEGORIES
+    assert sum(by_name(made).values()) == made.estimate.tokens
+    assert all(by_name(made)[name] for name in ("system", "tools", "history", "user", "options"))
+    assert (made.window, made.reserve) == (1000, 100)
+    assert made.whole.tokens == made.estimate.tokens
+
+
+def test_the_reserve_is_what_the_model_can_write_if_nothing_is_asked() -> None:
+    document = chat()
+    del document["max_completion_tokens"]
+    assert budget(drafted(document, "openai-chat")).reserve == 200
+
+
+def test_pictures_and_files_are_attachments_wherever_they_stand() -> None:
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    document = claude()
+    before = by_name(budget(drafted(document)))
+    document["messages"][-1]["content"] = [{"type": "text", "text": "Thanks."}, picture]
+    shown = by_name(budget(drafted(document)))
+    assert shown["attachments"] > before["attachments"] == 0
+    document["messages"][2]["content"][0]["content"] = [picture]
+    assert by_name(budget(drafted(document)))["attachments"] == 2 * shown["attachments"]
+
+
+def test_an_edit_changes_its_own_section_alone() -> None:
+    draft = drafted(chat(), "openai-chat")
+    estimator = Estimator(BUDGETING_FACTS, dialect="openai-chat")
+    before = budget_of(draft, estimator, BUDGETING_FACTS)
+    user = ids(draft, "user")[0]
+    after = budget_of(
+        draft.with_edit(SetText(section=user, text="A much longer question.")), estimator, BUDGETING_FACTS
+    )
+    changed = {name for name in before.sections if before.sections[name] != after.sections[name]}
+    assert changed == {user}
+
+
+def test_what_is_deleted_costs_nothing() -> None:
+    draft = drafted(chat(), "openai-chat")
+    less = draft.with_edit(Delete(section=ids(draft, "system")[0]))
+    made = budget(less)
+    assert ids(draft, "system")[0] not in made.sections
+    assert by_name(made)["system"] == 0
+    assert with_tokens(less.sections, made)[0].tokens is None
+    assert with_tokens(less.sections, made)[1].tokens == made.sections[less.sections[1].id]
+
+
+def test_what_past_counts_taught_is_shared_out() -> None:
+    draft = drafted(chat(), "openai-chat")
+    facts = Facts(context_window=1000)
+    calibration = Ratio(1.5, 0.0, 1.0, 30)
+    raw = budget_of(draft, Estimator(facts, dialect="openai-chat"), facts)
+    made = budget_of(draft, Estimator(facts, dialect="openai-chat", calibration=calibration), facts)
+    assert made.estimate.tokens > raw.estimate.tokens
+    assert sum(by_name(made).values()) == made.estimate.tokens
+    assert made.sections[ids(draft, "user")[0]].tokens >= raw.sections[ids(draft, "user")[0]].tokens
+
+
+def test_an_empty_body_takes_nothing_but_its_frame() -> None:
+    made = budget(drafted({"contents": []}, "gemini"))
+    assert made.sections == {}
+    assert by_name(made)["options"] == made.estimate.tokens
+
+
+def test_a_body_that_cannot_be_read_is_counted_as_text() -> None:
+    draft = drafted({"messages": "none"})
+    made = budget(draft)
+    assert made.estimate.tokens == made.sections[draft.sections[0].id].tokens > 0
+    assert (sum(by_name(made).values()), made.reserve) == (made.estimate.tokens, 200)
+
+
+@pytest.mark.parametrize("case", cases("request.json"), ids=str)
+def test_real_requests_add_up(case: Case) -> None:
+    data = case.file("request.json")
+    draft = Draft.of(data, case.dialect)
+    made = budget(draft)
+    request = dialect(case.dialect).read_request(decode(data))
+    assert made.estimate.tokens == Estimator(BUDGETING_FACTS, dialect=case.dialect).request(request).tokens
+    assert sum(by_name(made).values()) == made.estimate.tokens
+    assert all(category.low <= category.tokens <= category.high for category in made.categories)
+
+
+LONG = "The quick brown fox jumps over the lazy dog. " * 200
+COST_FACTS = Facts(prices=Prices(input=3.0, output=15.0, cached=0.3))
+ESTIMATOR = Estimator(COST_FACTS, dialect="openai-chat")
+
+
+def said(role: str, text: str, at: str = "") -> Message:
+    return Message(role, (Text(text),), at=at)
+
+
+def request(*messages: Message) -> Request:
+    return Request(model="m", messages=messages, dialect="openai-chat")
+
+
+SYSTEM = said("system", LONG, "/messages/0")
+FIRST = said("user", f"One. {LONG}", "/messages/1")
+ANSWER = said("assistant", "Well.", "/messages/2")
+SECOND = said("user", "Two.", "/messages/3")
+PREVIOUS = request(SYSTEM, FIRST)
+ORIGINAL = request(SYSTEM, FIRST, ANSWER, SECOND)
+
+
+def test_the_first_request_of_a_conversation_breaks_nothing() -> None:
+    assert cost_of(None, ORIGINAL, ORIGINAL, ESTIMATOR, COST_FACTS) == EditCost()
+
+
+def test_an_unedited_request_that_goes_on_keeps_all() -> None:
+    cost = cost_of(PREVIOUS, ORIGINAL, ORIGINAL, ESTIMATOR, COST_FACTS)
+    assert cost.kept_tokens > 2000
+    assert (cost.broken_tokens, cost.broken_by_edit, cost.reason, cost.section) == (0, 0, "", "")
+    assert (cost.money, cost.money_by_edit) == (0, 0)
+
+
+def test_an_edit_of_the_past_costs_what_stood_behind_it() -> None:
+    edited = request(SYSTEM, said("user", "One, shortened.", "/messages/1"), ANSWER, SECOND)
+    cost = cost_of(PREVIOUS, ORIGINAL, edited, ESTIMATOR, COST_FACTS, section_at={"/messages/1": "s2"}.__getitem__)
+    assert (cost.section, cost.pointer, cost.reason) == ("s2", "/messages/1", "an earlier message changed")
+    assert cost.broken_by_edit == cost.broken_tokens > 1000
+    assert cost.money_by_edit == cost.money == pytest.approx(cost.broken_tokens * 2.7e-6)
+
+
+def test_an_edit_of_the_last_message_costs_nothing() -> None:
+    edited = request(SYSTEM, FIRST, ANSWER, said("user", "Two, please."))
+    assert cost_of(PREVIOUS, ORIGINAL, edited, ESTIMATOR, COST_FACTS).broken_tokens == 0
+
+
+def test_what_the_client_broke_itself_is_not_the_edits_doing() -> None:
+    own = request(said("system", "Changed by the client."), FIRST, ANSWER, SECOND)
+    edited = request(said("system", "Changed by the client and by me."), FIRST, ANSWER, SECOND)
+    cost = cost_of(PREVIOUS, own, edited, ESTIMATOR, Facts())
+    assert cost.broken_tokens > 2000
+    assert (cost.broken_by_edit, cost.reason, cost.section) == (0, "system prompt changed", "")
+    assert cost.money is None

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.editing.operations import Set, SetBody, SetText, Undo
 from sightline.errors import Fault
 from sightline.exchange.interceptor import Interceptor

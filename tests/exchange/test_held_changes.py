@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.editing.conversation_changes import SectionChange
+from sightline.editing.comparing import SectionChange
 from sightline.editing.operations import SetText
 from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.model.message import Message

@@ -26,8 +26,8 @@ from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
+from sightline.store.digest import ReplyText
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.reply_texts import ReplyText
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))

@@ -6,8 +6,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from sightline.catalog.facts import Model
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.exchange.outbound import dialect_key, end_to_end, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
 from tests.reply_samples import whole

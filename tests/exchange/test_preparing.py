@@ -8,8 +8,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
-from sightline.catalog.provider import Provider, Quirks
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Quirks, Route
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import compose_request, prepare, target_of, write_prepared
 from sightline.model.message import Message

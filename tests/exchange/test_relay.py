@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code
 from sightline.exchange.client_request import ClientRequest
 from sightline.model.exchange import (

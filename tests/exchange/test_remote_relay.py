@@ -28,8 +28,8 @@ from sightline.model.exchange import AttemptStarted, Edited, Held, Released
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies
 from tests.fake_clock import FakeClock
 from tests.relay_stage import asks, taken
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces, says

@@ -2,8 +2,7 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.routing import PLACEHOLDER, credential, route_for

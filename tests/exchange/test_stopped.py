@@ -3,8 +3,7 @@ import json
 import pytest
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.routing import route_for
 from sightline.exchange.rule_subject import RuleSubject, session_of

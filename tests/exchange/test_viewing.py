@@ -13,7 +13,7 @@ from sightline.exchange.viewer import MOST_LOOKS, Viewer
 from sightline.model.usage import Usage
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store
-from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.calibration import digest_chain
 from tests.holding import JSON, asking, held, let_go
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import CALLS, SAYS, whole

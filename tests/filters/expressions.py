@@ -21,10 +21,8 @@ from sightline.filters.expression import (
     either,
     negate,
 )
-from sightline.filters.fields import FIELDS, Kind
-from sightline.filters.pattern import canonical
-from sightline.filters.predicate import Known
-from sightline.filters.values import parse_date
+from sightline.filters.fields import FIELDS, Kind, parse_date
+from sightline.filters.predicate import Known, canonical
 
 NOW = 1_800_000_000.0
 DAY = 86400.0

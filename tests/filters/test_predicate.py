@@ -1,11 +1,33 @@
+""""""
+
+import sys
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression, Latest, TopicTerm, both, either, negate
 from sightline.filters.parsing import parse
-from sightline.filters.predicate import Known, alone, is_filed, matches
-from tests.filters.expressions import CHAT_TERMS, NOW, SINGLE_TERMS, SUBJECTS, joined
+from sightline.filters.predicate import (
+    Context,
+    Known,
+    alone,
+    canonical,
+    fits,
+    fold_case,
+    is_filed,
+    letters,
+    like,
+    literal,
+    literals,
+    matches,
+    occurs,
+    plain,
+    select,
+)
+from tests.filters.expressions import CHAT_TERMS, NOW, PATTERNS, SINGLE_TERMS, SUBJECTS, TEXTS, joined
 
 CLAUDE = Known(
     {
@@ -139,3 +161,185 @@ def test_joining_means_what_it_means_in_logic(one: Expression, other: Expression
     assert holds(both(one, other)) == (holds(one) and holds(other))
     assert holds(either(one, other)) == (holds(one) or holds(other))
     assert holds(negate(one)) == (not holds(one))
+
+
+def test_a_star_stands_for_any_run_and_a_question_mark_for_one() -> None:
+    assert fits("claude-*", "claude-sonnet-5")
+    assert fits("gpt-?", "gpt-5")
+    assert not fits("gpt-?", "gpt-55")
+    assert not fits("claude", "claude-sonnet-5")
+
+
+def test_capital_and_small_letters_are_the_same() -> None:
+    assert fits("GPT*", "gpt-5")
+    assert fits("ärger", "ÄRGER")
+    assert fits("ΟΔΟΣ*", "οδοσα")
+
+
+def test_a_backslash_takes_the_meaning_away() -> None:
+    assert fits(r"a\*", "a*")
+    assert not fits(r"a\*", "ab")
+    assert fits("a\\", "a\\")
+
+
+def test_a_star_asks_for_something_and_an_empty_pattern_for_nothing() -> None:
+    assert fits("*", "rate_limited")
+    assert not fits("*", "")
+    assert fits("", "")
+    assert not fits("", "rate_limited")
+
+
+def test_segments_do_not_overlap() -> None:
+    assert fits("ab*ba", "abba")
+    assert not fits("ab*ba", "aba")
+    assert not fits("a*b*c", "a-c")
+    assert not fits("x*a", "a")
+    assert not fits("a*longer", "a")
+
+
+def test_words_are_looked_for_anywhere_and_in_their_order() -> None:
+    assert occurs("dad*joke", "Tell me a DAD\njoke.")
+    assert not occurs("joke*dad", "Tell me a dad joke.")
+
+
+def test_many_stars_take_no_time() -> None:
+    assert not fits("a*" * 200 + "b", "a" * 20_000)
+
+
+def test_one_form_for_what_means_the_same() -> None:
+    assert canonical("a**b") == "a*b"
+    assert canonical(r"\a\*") == r"a\*"
+    assert canonical("why?", "*") == r"why\?"
+    assert canonical("**") == "*"
+    assert canonical(r"*\**") == r"*\**"
+
+
+def test_what_must_stand_in_a_text() -> None:
+    assert literals(r"dad*jo\*ke?") == ["dad", "jo*ke"]
+    assert literals("*") == []
+
+
+def test_a_pattern_without_wildcards_is_one_text() -> None:
+    assert plain(literal("50 % of *?\\")) == "50 % of *?\\"
+    assert plain("a*") is None
+
+
+def test_like_has_its_own_signs() -> None:
+    assert like("a*b?") == ("a%b_", True)
+    assert like(r"50%_!\*") == ("50!%!_!!*", True)
+
+
+def test_like_leaves_letters_of_other_alphabets_open() -> None:
+    assert like("ä*") == ("_%", False)
+
+
+def test_folding_keeps_lengths_and_never_makes_an_ascii_letter() -> None:
+    for code in range(sys.maxunicode + 1):
+        small = fold_case(chr(code))
+        assert len(small) == 1
+        assert small.isascii() == (code < 128)
+
+
+@given(PATTERNS)
+def test_the_one_form_stays_as_it_is(pattern: str) -> None:
+    assert canonical(pattern) == pattern
+    assert list(letters(canonical(pattern))) == list(letters(pattern))
+
+
+@given(st.text(alphabet="ab*?", max_size=8), st.text(alphabet="ab", min_size=1, max_size=8))
+def test_globs_mean_what_they_mean_to_a_shell(pattern: str, value: str) -> None:
+    assert fits(pattern, value) == fnmatchcase(value, pattern)
+
+
+@given(PATTERNS, TEXTS.filter(bool))
+def test_to_occur_is_to_fit_with_something_around(pattern: str, text: str) -> None:
+    assert occurs(pattern, text) == fits(canonical(f"*{pattern}*"), text)
+
+
+PAIRS = [
+    Known({"id": str(number), "at": NOW - 100 + number, "topic": topic, "stars": stars, "flag": flag, "model": model})
+    for number, (topic, stars, flag, model) in enumerate(
+        [
+            (("AI",), 3, "blue", "gpt-5"),
+            (("AI",), 0, "grey", "gpt-5"),
+            (("AI", "Research"), 2, "blue", "claude-5"),
+            (("Home",), 1, "grey", "claude-5"),
+            (("AI",), 2, "blue", "claude-5"),
+            (("Home",), 3, "blue", "gpt-5"),
+        ]
+    )
+]
+
+
+def taken(text: str, fitting: int = 2) -> str:
+    context: Context[Known] = Context(NOW, topic=("AI",), model="GPT-5", fitting=lambda _shown: fitting)
+    return "".join(str(pair.value("id")) for pair in select(parse(text), PAIRS, context=context))
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", "012345"),
+        ("r2", "45"),
+        ("r0", ""),
+        ("r99", "012345"),
+        ("!r2", "0123"),
+        ("r3 & s>=3", "5"),
+        ("t", "014"),
+        ("t2", "14"),
+        ("t0", ""),
+        ("!t", "235"),
+        ("m", "015"),
+        ("m & b", "05"),
+        ("t'AI...' & !s0", "024"),
+        ("(b | s3) & t'*Research'", "2"),
+    ],
+)
+def test_places_in_the_whole_list(text: str, ids: str) -> None:
+    assert taken(text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("o", "45"),
+        ("o1", "345"),
+        ("o99", "012345"),
+        ("!o", "0123"),
+        ("!o1", "012"),
+        ("b & o", "45"),
+        ("b & !o", "02"),
+        ("(s>=2 | b) & o1", "245"),
+        ("g | o", "13"),
+        ("!(b & o)", "012345"),
+        ("r3 & o", "45"),
+    ],
+)
+def test_what_goes_along_is_found_last_among_what_is_shown(text: str, ids: str) -> None:
+    assert taken(text) == ids
+
+
+@pytest.mark.parametrize(("fitting", "ids"), [(-1, ""), (0, ""), (6, "012345"), (99, "012345")])
+def test_a_boundary_outside_the_list_is_its_end(fitting: int, ids: str) -> None:
+    assert taken("o", fitting) == ids
+
+
+def test_without_a_boundary_everything_goes_along() -> None:
+    assert select(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
+    assert select(parse("m"), PAIRS, context=Context(NOW)) == []
+    assert select(parse("m"), [Known()], context=Context(NOW)) == [Known()]
+
+
+@given(joined(SINGLE_TERMS), st.lists(SUBJECTS, max_size=5))
+def test_without_such_terms_it_is_the_predicate(expression: Expression, subjects: list[Known]) -> None:
+    assert select(expression, subjects, context=Context(NOW)) == [
+        each for each in subjects if matches(expression, each, now=NOW)
+    ]
+
+
+@given(joined(SINGLE_TERMS | CHAT_TERMS), st.lists(SUBJECTS, max_size=5), st.integers(0, 5))
+def test_the_order_stays_and_nothing_is_doubled(expression: Expression, subjects: list[Known], fitting: int) -> None:
+    context: Context[Known] = Context(NOW, topic=("a",), model="a", fitting=lambda _shown: fitting)
+    chosen = [id(each) for each in select(expression, subjects, context=context)]
+    rest = iter([id(each) for each in subjects])
+    assert all(each in rest for each in chosen)

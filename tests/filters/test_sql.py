@@ -18,8 +18,7 @@ from sightline.filters.expression import (
     negate,
 )
 from sightline.filters.parsing import parse
-from sightline.filters.pattern import literals
-from sightline.filters.predicate import Known, Value, matches
+from sightline.filters.predicate import Known, Value, literals, matches
 from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
 from tests.filters.expressions import CHAT_TERMS, COUNTS, MARKS, NAMES, NOW, SINGLE_TERMS, SUBJECTS, joined
 

@@ -2,8 +2,7 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
 from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
 

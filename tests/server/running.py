@@ -22,8 +22,7 @@ from sightline.gateway.gateway import Gateway
 from sightline.server.app import App
 from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.folding import summary_of
-from sightline.store.summary import Summary
+from sightline.store.summary import Summary, summary_of
 from sightline.web.guard import OriginGuard
 from sightline.workbench.access import Access
 

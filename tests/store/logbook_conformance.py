@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.store.logbook import Line, Log
-from sightline.store.store import Store
+from sightline.store.store import Line, Log, Store
 from tests.store.conformance import Opening, told
 from tests.store.traffic import NOON, chat_body, whole
 

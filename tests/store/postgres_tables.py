@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
-from sightline.store.postgres import load_migrations, migrate
-from sightline.store.postgres_connection import PostgresConnection, address_of, connect
+from sightline.store.postgres_connection import PostgresConnection, address_of, connect, load_migrations, migrate
 from sightline.store.postgres_sink import PostgresSink
 from tests.postgres_server import database
 from tests.store.traffic import NOON, prices

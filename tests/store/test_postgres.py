@@ -12,7 +12,8 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.store.entries import Entry, FactEntry
-from sightline.store.postgres import PostgresStore, load_migrations, open_postgres
+from sightline.store.postgres import PostgresStore, open_postgres
+from sightline.store.postgres_connection import load_migrations
 from tests.postgres_server import PASSWORD, PostgresServer, database, execute, guest, own_server
 from tests.store.conformance import Opening, StoreConformance, ids
 from tests.store.postgres_replica import body_of, exchange_id

@@ -6,8 +6,8 @@ from typing import TypeVar
 import pytest
 
 from sightline.errors import Fault
+from sightline.store.postgres import PostgresLogbook
 from sightline.store.postgres_connection import PostgresConnection, address_of, connect
-from sightline.store.postgres_logbook import PostgresLogbook
 from tests.postgres_server import database
 from tests.store.conformance import Opening
 from tests.store.logbook_conformance import LogbookConformance

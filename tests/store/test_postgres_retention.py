@@ -3,9 +3,9 @@ from pathlib import Path
 
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Received
-from sightline.store.delta import Codec
+from sightline.store.entries import Codec
 from sightline.store.postgres import open_postgres, prune, record_size
-from sightline.store.postgres_bodies import body_of
+from sightline.store.postgres_sink import body_of
 from tests.postgres_server import database, fetch
 from tests.store.postgres_tables import connected, connection_to, sink, tables
 from tests.store.traffic import NOON, chat_body, prices, sha256, whole

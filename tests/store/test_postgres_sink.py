@@ -1,19 +1,26 @@
+""""""
+
+import asyncio
+from collections.abc import Iterator
 from itertools import pairwise
 from random import Random
 
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.model.exchange import AttemptStarted, ExchangeFinished, Held
+from sightline.filters.expression import EVERYTHING, And, ContentTerm, Expression, Latest, Not, Or, OwnModel
+from sightline.filters.parsing import parse
+from sightline.filters.predicate import matches
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry
-from sightline.store.interruption import Unfinished
-from sightline.store.postgres_connection import UNFIT, address_of
-from sightline.store.postgres_reading import facts_of
-from sightline.store.postgres_sink import PostgresSink
+from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
+from sightline.store.postgres_connection import UNFIT, address_of, index_texts
+from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
+from sightline.store.postgres_sink import LEFT_BEHIND, PostgresBodies, PostgresSink, body_of
+from sightline.store.summary import ExchangeSubject, Summary, Unfinished
 from tests.postgres_server import execute, fetch
-from tests.store.postgres_tables import connected, sink, tables
-from tests.store.traffic import NOON, chat_body, noted, prices, received, whole
+from tests.store.postgres_tables import connected, connection_to, sink, tables
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, prices, received, sha256, whole
 
 ALL = ("exchanges", "facts", "frames", "bodies", "uses", "texts")
 
@@ -100,3 +107,277 @@ def test_a_server_that_is_not_there_is_a_fault_and_closing_is_not() -> None:
         nowhere.close()
     unused = PostgresSink(address_of("postgresql:///r"), replica="one", slot=1, prices=prices, now=lambda: NOON)
     unused.close()
+
+
+TURNS = [f"{turn} " + "".join(sha256(f"{turn} {line}".encode()) for line in range(20)) for turn in range(100)]
+HISTORY = [chat_body(*TURNS[: turn + 1]) for turn in range(100)]
+
+
+def kept(body: bytes, near: str = "s") -> BodyEntry:
+    return BodyEntry(sha256(body), body, near)
+
+
+def test_a_growing_history_takes_little_more_than_its_end() -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as connection:
+            bodies = PostgresBodies(Codec())
+            for start in range(0, 100, 7):
+                await bodies.keep(connection, [kept(body) for body in HISTORY[start : start + 7]])
+            for body in HISTORY:
+                assert await body_of(connection, Codec(), sha256(body)) == body
+
+    with tables() as url:
+        asyncio.run(story(url))
+        (row,) = fetch(url, "SELECT sum(octet_length(data)) AS size, max(depth) AS depth FROM sightline.bodies")
+    assert row["size"] < sum(map(len, HISTORY)) / 15
+    assert row["depth"] <= DEEPEST
+
+
+def test_after_a_start_bodies_build_on_what_is_stored() -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as connection:
+            await PostgresBodies(Codec()).keep(connection, [kept(HISTORY[50])])
+            later = PostgresBodies(Codec())
+            assert await later.body(connection, sha256(HISTORY[50])) == HISTORY[50]
+            await later.keep(connection, [kept(HISTORY[51])])
+            assert await later.body(connection, sha256(HISTORY[51])) == HISTORY[51]
+
+    with tables() as url:
+        asyncio.run(story(url))
+        assert [row["depth"] for row in fetch(url, "SELECT depth FROM sightline.bodies ORDER BY number")] == [0, 1]
+
+
+def test_nothing_is_built_on_what_another_replica_has_pruned() -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as connection:
+            bodies = PostgresBodies(Codec())
+            await bodies.keep(connection, [kept(HISTORY[50])])
+            await asyncio.to_thread(execute, url, "DELETE FROM sightline.bodies")
+            await bodies.keep(connection, [kept(HISTORY[51])])
+            assert await body_of(connection, Codec(), sha256(HISTORY[51])) == HISTORY[51]
+
+    with tables() as url:
+        asyncio.run(story(url))
+
+
+def test_replicas_that_store_the_same_bodies_at_once_both_can() -> None:
+    async def write(url: str, order: list[bytes]) -> None:
+        async with connection_to(url) as connection:
+            bodies = PostgresBodies(Codec())
+            for start in range(0, len(order), 10):
+                async with connection.transaction():
+                    await bodies.keep(connection, [kept(body) for body in order[start : start + 10]])
+
+    async def story(url: str) -> None:
+        await asyncio.gather(write(url, HISTORY), write(url, HISTORY[::-1]), write(url, HISTORY))
+        async with connection_to(url) as connection:
+            for body in HISTORY:
+                assert await body_of(connection, Codec(), sha256(body)) == body
+
+    with tables() as url:
+        asyncio.run(story(url))
+        assert fetch(url, "SELECT count(*) AS count FROM sightline.bodies")[0]["count"] == len(HISTORY)
+
+
+@pytest.mark.parametrize("near", ["", "a\0b"])
+def test_any_name_of_what_is_alike_will_do(near: str) -> None:
+    async def story(url: str) -> None:
+        async with connection_to(url) as connection:
+            for _ in range(2):
+                await PostgresBodies(Codec()).keep(connection, [kept(HISTORY[1], near), kept(HISTORY[2], near)])
+            assert await body_of(connection, Codec(), sha256(HISTORY[2])) == HISTORY[2]
+
+    with tables() as url:
+        asyncio.run(story(url))
+
+
+TITLES = "SELECT id, title FROM sightline.exchanges ORDER BY id"
+UNREAD = "SELECT id FROM sightline.exchanges WHERE todo > 0 ORDER BY id"
+
+
+def values(url: str, query: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in fetch(url, query)]
+
+
+def test_requests_and_replies_are_read_a_few_at_a_time() -> None:
+    with tables() as url, sink(url) as target:
+        for number in range(20):
+            target.apply(whole(f"x_{number:02}", chat_body(f"question {number}"), "answer"))
+        assert target.tidy()
+        assert len(values(url, UNREAD)) == 4
+        assert not target.tidy()
+        assert values(url, UNREAD) == []
+        assert values(url, TITLES) == [(f"x_{number:02}", f"question {number}") for number in range(20)]
+
+
+def test_a_request_is_read_before_its_reply_is_there() -> None:
+    with tables() as url, sink(url) as target:
+        entries = whole("x_1", chat_body("question"), "an", "swer")
+        target.apply(entries[:2])
+        assert not target.tidy()
+        assert values(url, TITLES) == [("x_1", "question")]
+        target.apply(entries[2:])
+        assert not target.tidy()
+        texts = "SELECT part, words FROM sightline.texts ORDER BY part"
+        assert values(url, texts) == [(0, "question"), (1, "answer")]
+
+
+def test_instructions_are_kept_in_the_first_exchange_that_has_them() -> None:
+    with tables() as url, sink(url) as target:
+        for exchange in ("x_1", "x_2"):
+            target.apply(received(exchange, chat_body("hi", exchange, "go on", system="Be brief.")))
+        assert not target.tidy()
+        texts = "SELECT exchange, words FROM sightline.texts ORDER BY exchange"
+        assert values(url, texts) == [("x_1", "Be brief.\ngo on"), ("x_2", "go on")]
+
+
+def test_what_a_replica_leaves_unread_is_read_by_another_after_a_while() -> None:
+    with tables() as url, sink(url, "gone") as gone:
+        gone.apply(whole("x_1", chat_body("question"), "answer"))
+        with sink(url, "other", now=NOON + LEFT_BEHIND) as soon:
+            assert not soon.tidy()
+            assert values(url, UNREAD) == [("x_1",)]
+        with sink(url, "other", now=NOON + LEFT_BEHIND + 1) as later:
+            assert not later.tidy()
+            assert values(url, UNREAD) == []
+
+
+def test_a_request_whose_body_is_not_there_has_no_words() -> None:
+    with tables() as url, sink(url) as target:
+        _, fact = received("x_1", chat_body("hi"))
+        target.apply([fact])
+        assert not target.tidy()
+        assert values(url, TITLES) == [("x_1", "")]
+
+
+def test_words_that_cannot_be_stored_keep_back_no_others() -> None:
+    with tables() as url, sink(url) as target:
+        execute(url, "ALTER TABLE sightline.texts ADD CONSTRAINT never CHECK (exchange <> 'x_1')")
+        for exchange in ("x_1", "x_2"):
+            target.apply(whole(exchange, chat_body("question"), "answer"))
+        assert not target.tidy()
+        assert values(url, UNREAD) == []
+        assert values(url, "SELECT DISTINCT exchange FROM sightline.texts") == [("x_2",)]
+
+
+SAID = ["100% sure", "a_b", "wow! it's 5 < 6", "Straße in ÅRHUS", "ΣΊΣΥΦΟΣ", "back\\slash", "K is kelvin", "日本語", ""]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A record of a few hundred exchanges, more than one page of them."""
+    with tables() as url:
+        connected(url, index_texts)
+        with sink(url) as target:
+            entries: list[Entry] = []
+            for number in range(450):
+                body = chat_body(SAID[number % len(SAID)])
+                exchange, session = f"x_{number:03}", ("", "blue", "Grün")[number % 3]
+                tools = (("Bash", "Ünique"), (), ("Read",))[number % 3]
+                entries += received(exchange, body, at=NOON + number, session=session)
+                if number % 5:
+                    entries += answered(exchange, body, chat_stream(f"reply {number}"), tools=tools)
+                elif number % 2:
+                    entries += noted(exchange, [ExchangeFailed("network", "cut", status=502)], first=1)
+            target.apply(entries)
+            while target.tidy():
+                pass
+        yield url
+
+
+def everything(url: str) -> list[ExchangeSubject]:
+    summaries: list[Summary] = connected(
+        url, lambda connection: newest(connection, EVERYTHING, now=NOON, before="", limit=1000)
+    )
+    words: dict[str, list[str]] = {}
+    for row in fetch(url, "SELECT exchange, words FROM sightline.texts"):
+        words.setdefault(row["exchange"], []).append(row["words"])
+    return [ExchangeSubject(each, lambda each=each: words.get(each.id, [])) for each in summaries]  # type: ignore[misc]
+
+
+FILTERS = [
+    "text:100%", "text:'a_b'", "text:axb", "text:'wow!'", "text:STRASSE", "text:straße", "text:århus", "text:σίσυφος",
+    "text:'back\\\\slash'", "text:kelvin", "text:日本", "text:日?語", "text:'reply*1'", "!text:reply", "!text:å",
+    "tool:bash", "tool:ün*", "!tool:ün*", "tool:*", "!tool:*", "session:grün", "session:''", "!session:blue",
+    "status:ok", "!status:ok", "status>=500", "error", "state:received", "tokens>1000 & text:'5 < 6'", "fault:net*",
+    "cost>0.001 | text:sure", "time<1s", "id:x_00?", "stream", "!stream & side",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+def test_the_server_finds_what_the_filter_means(url: str, wanted: str) -> None:
+    expression = parse(wanted)
+    expected = [each.summary.id for each in everything(url) if matches(expression, each, now=NOON)]
+    found = connected(url, lambda connection: newest(connection, expression, now=NOON, before="", limit=1000))
+    assert [each.id for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        (Latest(3), 3),
+        (Latest(0), 0),
+        (Latest(1000), 450),
+        (Not(Latest(440)), 10),
+        (And((Latest(9), ContentTerm("å"))), 1),
+        (Or((Latest(2), ContentTerm("å"))), 52),
+        (And((Latest(0), ContentTerm("å"))), 0),
+        (And((Latest(1000), ContentTerm("å"))), 50),
+    ],
+)
+def test_a_place_in_the_list_can_be_asked_for(url: str, wanted: Expression, count: int) -> None:
+    found = connected(url, lambda connection: newest(connection, wanted, now=NOON, before="", limit=1000))
+    assert len(found) == count
+
+
+def test_what_only_a_chat_knows_is_refused(url: str) -> None:
+    with pytest.raises(Fault) as caught:
+        connected(url, lambda connection: newest(connection, OwnModel(), now=NOON, before="", limit=10))
+    assert caught.value.code is Code.USAGE
+
+
+@pytest.mark.parametrize("wanted", [EVERYTHING, parse("text:å"), parse("tool:bash")])
+def test_pages_follow_each_other_without_a_gap_both_ways(url: str, wanted: Expression) -> None:
+    async def story() -> tuple[list[str], list[str], list[str]]:
+        async with connection_to(url) as connection:
+            at_once = [each.id for each in await newest(connection, wanted, now=NOON, before="", limit=1000)]
+            down: list[str] = []
+            while page := await newest(connection, wanted, now=NOON, before=down[-1] if down else "", limit=13):
+                down += [each.id for each in page]
+            up: list[str] = []
+            while ids := await oldest(connection, wanted, now=NOON, after=up[-1] if up else ""):
+                up += ids
+            return at_once, down, up
+
+    at_once, down, up = asyncio.run(story())
+    assert down == at_once
+    assert up == at_once[::-1]
+
+
+def test_words_are_found_with_the_index_and_without(url: str) -> None:
+    plan = (
+        "EXPLAIN SELECT exchange FROM sightline.texts t WHERE lower(t.words COLLATE \"C\") LIKE '%reply 44%' ESCAPE '!'"
+    )
+    execute(url, "ANALYZE sightline.texts")
+
+    async def explained() -> str:
+        async with connection_to(url) as connection:
+            await connection.execute("SET enable_seqscan = off")
+            return "\n".join(row[0] for row in await connection.fetch(plan))
+
+    assert "texts_by_trigram" in asyncio.run(explained())
+    with tables() as bare, sink(bare) as target:
+        target.apply(whole("x_1", chat_body("hello"), "yes"))
+        assert not target.tidy()
+        found = connected(
+            bare, lambda connection: newest(connection, ContentTerm("ell"), now=NOON, before="", limit=10)
+        )
+        assert [each.id for each in found] == ["x_1"]
+
+
+def test_the_entries_of_an_exchange_are_what_was_recorded() -> None:
+    entries = whole("x_1", chat_body("hello"), "y", "es")
+    with tables() as url, sink(url) as target:
+        target.apply(entries)
+        assert connected(url, lambda connection: entries_of(connection, "x_1")) == entries
+        assert connected(url, lambda connection: entries_of(connection, "x_2")) == []

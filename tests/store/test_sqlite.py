@@ -1,16 +1,25 @@
+""""""
+
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
-from sightline.store.reply_texts import ReplyText
-from sightline.store.sqlite import JOURNAL, SqliteStore, open_store
-from sightline.store.sqlite_database import FILE_NAME
+from sightline.store.digest import ReplyText
+from sightline.store.entries import Codec
+from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_store, prune, record_size
+from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, migrations, open_database
+from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.store import Store, overtaken
 from tests.store.conformance import Opening, StoreConformance
-from tests.store.traffic import NOON, chat_body, prices, whole
+from tests.store.golden_record import FOLDER, bodies
+from tests.store.logbook_conformance import LogbookConformance
+from tests.store.traffic import NOON, chat_body, prices, received, sha256, whole
 
 
 async def opened(folder: Path) -> SqliteStore:
@@ -71,3 +80,181 @@ def test_what_was_overheard_is_found_as_if_it_had_been_read(tmp_path: Path) -> N
         await store.close()
 
     asyncio.run(story())
+
+
+class TestSqliteLogbook(LogbookConformance):
+    @pytest.fixture
+    def opening(self, tmp_path: Path) -> Opening:
+        return lambda: opened(tmp_path)
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> list[str]:
+        return [str(tmp_path)]
+
+
+def test_what_the_database_refuses_is_told_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = await opened(tmp_path)
+        await store.logbook.append("chat", 0, [b"1"], NOON)
+        other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+        other.execute("DROP TABLE log_lines")
+        with pytest.raises(Fault, match="cannot be used") as caught:
+            await store.logbook.append("chat", 1, [b"2"], NOON)
+        assert caught.value.code is Code.CONFIG
+        assert other.execute("SELECT lines FROM logs").fetchall() == [(1,)]
+        other.close()
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_logbook_that_nobody_used_is_closed_without_a_file(tmp_path: Path) -> None:
+    SqliteLogbook(tmp_path / FILE_NAME).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_shrinks(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, 1, prices)
+    for number in range(300):
+        noise = "".join(sha256(f"{number} {line}".encode()) for line in range(40))
+        sink.apply(whole(f"x_{number:03}", chat_body(noise), "yes", at=NOON + number))
+    while sink.tidy():
+        pass
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    before = (tmp_path / FILE_NAME).stat().st_size
+    pruned = prune(connection, older_than=NOON + 250, larger_than=None)
+    assert pruned.exchanges == 250
+    assert pruned.bytes_left == record_size(connection)
+    assert (tmp_path / FILE_NAME).stat().st_size < before / 2
+    sink.close()
+
+
+def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, 1, prices)
+    base = [f"{n} " + "word " * 500 for n in range(5)]
+    trunk = chat_body(*base)
+    branches = [chat_body(*base, f"branch {n} " + "else " * 30) for n in range(4)]
+    sink.apply(whole("x_0", trunk, "yes"))
+    for number, body in enumerate(branches, 1):
+        connection.execute("UPDATE bodies SET near = 'away' WHERE base IS NOT NULL")
+        SqliteSink(connection, 1, prices).apply(whole(f"x_{number}", body, "yes", at=NOON + 100))
+    assert connection.execute("SELECT count(*) FROM bodies WHERE base = 1").fetchone() == (4,)
+    assert prune(connection, older_than=NOON + 1, larger_than=None).exchanges == 1
+    assert body_of(connection, Codec(), sha256(trunk)) is None
+    assert [body_of(connection, Codec(), sha256(body)) for body in branches] == branches
+    assert connection.execute("SELECT count(*) FROM bodies WHERE base IS NULL").fetchone() == (1,)
+    sink.close()
+
+
+def test_a_body_that_no_fact_names_yet_is_left_alone(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, 1, prices)
+    body = chat_body("soon")
+    sink.apply(received("x_1", body)[:1])
+    sink.apply(whole("x_0", chat_body("old"), "yes"))
+    assert prune(connection, older_than=NOON + 100, larger_than=0).exchanges == 1
+    assert body_of(connection, Codec(), sha256(body)) == body
+    sink.close()
+
+
+GOLDEN = sorted(FOLDER.glob("*.sqlite3.zst"))
+
+
+def test_migrations_are_numbered_without_a_gap_and_the_last_has_its_golden_record() -> None:
+    versions = [step.version for step in migrations()]
+    assert versions == list(range(1, len(versions) + 1))
+    assert GOLDEN[-1].name == f"{versions[-1]:03}.sqlite3.zst"
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
+def test_a_record_of_an_earlier_version_opens_with_all_that_is_in_it(tmp_path: Path, golden: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(zstandard.ZstdDecompressor().decompress(golden.read_bytes()))
+
+    async def story() -> None:
+        store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
+        await store.settle()
+        found = await store.find(parse("session:s"), now=NOON)
+        assert [each.id for each in found] == ["x_open", *(f"x_{turn}" for turn in range(9, -1, -1))]
+        assert (found[0].state, found[0].fault) == ("failed", "interrupted")
+        assert [each.previous for each in found[1:]] == [*(f"x_{turn}" for turn in range(8, -1, -1)), ""]
+        for body in bodies():
+            assert await store.body(sha256(body)) == body
+        assert [each.id for each in await store.find(parse("text:'turn 18'"), now=NOON)] == ["x_9"]
+        assert len(await store.facts("x_3")) == 6
+        lines = [line.data for line in await store.logbook.lines("chat")]
+        # There were no logs before.
+        assert lines == ([b'{"a":1}', b'{"b":2}'] if golden.name >= "003" else [])
+        assert (await store.prune(older_than=NOON + 5)).exchanges == 5
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_new_record_is_the_owners_alone_and_in_wal_mode(tmp_path: Path) -> None:
+    connection = open_database(tmp_path / "data")
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()} == {0o600}
+    connection.close()
+
+
+def test_a_record_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    with pytest.raises(Fault, match="newer Sightline"):
+        open_database(tmp_path)
+    assert (tmp_path / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize("start", [0, 16, 100])
+def test_a_damaged_file_is_moved_aside_and_never_over_another(tmp_path: Path, start: int) -> None:
+    for number in (1, 2):
+        open_database(tmp_path).close()
+        path = tmp_path / FILE_NAME
+        whole = path.read_bytes()
+        path.write_bytes(damaged := whole[:start] + b"\xa5" * 4000 + whole[start + 4000 :])
+        with pytest.raises(Fault, match=rf"damaged-{number}") as caught:
+            open_database(tmp_path)
+        assert caught.value.code is Code.CONFIG
+        assert (tmp_path / f"{FILE_NAME}.damaged-{number}").read_bytes() == damaged
+    open_database(tmp_path).close()
+
+
+def test_a_folder_that_is_none_is_a_clear_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Fault, match="file"):
+        open_database(tmp_path / "file")
+
+
+def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+
+    def change(statement: str) -> None:
+        with changing(connection):
+            connection.execute("INSERT INTO texts VALUES (1, x'00')")
+            connection.execute(statement)
+
+    with pytest.raises(Fault, match="no such table"):
+        change("INSERT INTO nowhere VALUES (1)")
+    with pytest.raises(TypeError):
+        change(None)  # type: ignore[arg-type]
+    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
+    with pytest.raises(Fault), asking():
+        raise sqlite3.OperationalError("odd")
+    connection.close()
+
+
+def test_a_store_has_eight_verbs_and_its_logs_and_ours_has_them_all() -> None:
+    verbs = {name for name in vars(Store) if not name.startswith("_")}
+    assert verbs - {"trouble", "logbook"} == {"record", "settle", "facts", "body", "find", "prune", "export", "close"}
+    assert verbs <= set(dir(SqliteStore))
+
+
+def test_who_was_overtaken_is_told_which_log_and_what_to_do() -> None:
+    fault = overtaken("run:r_1")
+    assert (fault.code, fault.status) == (Code.USAGE, 409)
+    assert "'run:r_1' was changed by another process" in fault.message
+    assert "Read" in fault.hint

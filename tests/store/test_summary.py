@@ -1,7 +1,203 @@
-import msgspec
+""""""
 
-from sightline.store.summary import Summary
+import msgspec
+import pytest
+
+from sightline.catalog.facts import Prices
+from sightline.filters.fields import FIELDS as KNOWN
+from sightline.filters.fields import SUMS
+from sightline.model.exchange import (
+    Answered,
+    AttemptStarted,
+    Budgeted,
+    Dropped,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.usage import Usage
+from sightline.store.digest import Digest
+from sightline.store.entries import FactEntry
+from sightline.store.summary import (
+    FIELDS,
+    FOLDED,
+    NAMES,
+    ExchangeSubject,
+    Summary,
+    Unfinished,
+    bodies_of,
+    interruptions,
+    row_of,
+    storable,
+    summary_in,
+    summary_of,
+)
 
 
 def test_a_summary_in_json_says_only_what_is_known() -> None:
     assert msgspec.json.encode(Summary(id="x_1", at=1.5)) == b'{"id":"x_1","at":1.5}'
+
+
+FULL = Summary(
+    id="x_1", at=1.0, state="finished", dialect="anthropic", provider="acme", model="m", session="s", client="c",
+    path="/p", status=200, finish="stop", fault="", message="odd", is_stream=True, input_tokens=1, output_tokens=2,
+    cached_tokens=3, cost=0.5, losses=4, attempts=5, tools=("Bash", "Read"), first_byte=0.1, elapsed=0.2, origin="x_0",
+    previous="x_00", is_side=True, title="hi",
+)  # fmt: skip
+
+
+def test_the_columns_are_the_fields_of_a_summary() -> None:
+    assert sorted(NAMES) == sorted(field.name for field in msgspec.structs.fields(Summary))
+
+
+def test_a_row_is_a_summary_again() -> None:
+    row = ["x_1", *row_of(FULL), "x_00", 1, "hi"]
+    assert summary_in(row) == FULL
+
+
+def test_texts_hold_no_character_that_a_database_ends_them_at() -> None:
+    row = row_of(msgspec.structs.replace(FULL, message="a\0b", tools=("x\0",)))
+    assert row[FOLDED.index("message")] == storable("a\0b") == "a\ufffdb"
+    assert storable("plain") == "plain"
+
+
+def test_a_filter_gets_every_field_that_it_may_ask_for() -> None:
+    subject = ExchangeSubject(FULL, lambda: ["Hello there", "bye"])
+    derived = {*SUMS, "ok", "error", "text", "age", "date", "latest"}
+    of_chats = {"topic", "stars", "flag", "attachments", "context"}
+    assert {field.name for field in KNOWN} - derived - of_chats == set(FIELDS) - {"at"}
+    assert subject.value("tool") == ("Bash", "Read")
+    assert (subject.value("time"), subject.value("first"), subject.value("side")) == (0.2, 0.1, True)
+    assert subject.value("stars") is None
+
+
+def test_a_status_that_has_not_come_is_none() -> None:
+    assert ExchangeSubject(FULL, list).value("status") == 200
+    assert ExchangeSubject(Summary(id="x", at=0.0), list).value("status") is None
+
+
+def test_words_of_either_side_are_said() -> None:
+    subject = ExchangeSubject(FULL, lambda: ["Hello there", "bye"])
+    assert subject.says("HELLO")
+    assert subject.says("bye")
+    assert not subject.says("therebye")
+
+
+ASKED = Received(
+    "anthropic", "claude", "aa", session="s", client="cli", path="/v1/messages", is_stream=True, origin="x_0"
+)
+
+
+def free(_provider: str, _model: str) -> Prices | None:
+    return None
+
+
+def folded(*facts: Fact) -> Summary:
+    return summary_of("x_1", [FactEntry("x_1", n, 10.0 + n, fact) for n, fact in enumerate(facts)], free)
+
+
+def test_what_was_asked_is_in_the_summary_at_once() -> None:
+    assert folded(ASKED) == Summary(
+        id="x_1", at=10.0, dialect="anthropic", model="claude", session="s", client="cli", path="/v1/messages",
+        is_stream=True, origin="x_0",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ((), "received"),
+        ((Held(),), "held"),
+        ((Held(), Edited("set", "aa", "bb")), "held"),
+        ((Held(), Released("aa")), "sending"),
+        ((AttemptStarted(1, "acme", "aa"), FrameArrived(b"x")), "sending"),
+        ((Held(), Dropped("no")), "dropped"),
+        ((Held(), Answered("cc")), "sending"),
+        ((AttemptStarted(1, "acme", "aa"), ExchangeFinished("stop")), "finished"),
+        ((ExchangeFailed("network", "gone"),), "failed"),
+        ((Held(), ExchangeCancelled()), "cancelled"),
+        ((Budgeted({}), ExchangeFinished("stop"), Budgeted({"stage": "success"})), "finished"),
+    ],
+)
+def test_the_state_follows_the_facts(facts: tuple[Fact, ...], state: str) -> None:
+    assert folded(ASKED, *facts).state == state
+
+
+def test_losses_attempts_and_reasons_are_counted() -> None:
+    found = folded(ASKED, Translated("gemini", "bb", 3), AttemptStarted(1, "a", "bb"), AttemptStarted(2, "b", "bb"))
+    assert (found.losses, found.attempts, found.provider) == (3, 2, "b")
+    assert folded(ASKED, Dropped("not now")).message == "not now"
+
+
+def test_an_end_brings_its_numbers() -> None:
+    usage = Usage(input_tokens=10, output_tokens=5, cached_tokens=2)
+    end = ExchangeFinished("stop", 200, (), "cc", "claude-2", usage, ("Bash",), 0.1, 0.5, "odd")
+    found = folded(ASKED, AttemptStarted(1, "acme", "aa"), end)
+    assert (found.status, found.finish, found.tools, found.message) == (200, "stop", ("Bash",), "odd")
+    assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (10, 5, 2)
+    assert (found.first_byte, found.elapsed, found.cost) == (0.1, 0.5, None)
+
+
+def test_a_failure_before_any_answer_has_no_times() -> None:
+    found = folded(ASKED, ExchangeFailed("network", "gone"))
+    assert (found.fault, found.message, found.first_byte, found.elapsed) == ("network", "gone", None, None)
+    late = folded(ASKED, ExchangeFailed("timeout_idle", "slow", status=200, usage=Usage(input_tokens=1), elapsed=9.0))
+    assert (late.status, late.input_tokens, late.elapsed) == (200, 1, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("known", "cost"),
+    [("claude-2", 20.0), ("sent", 20.0), ("claude", 20.0), ("another", None)],
+)
+def test_the_cost_is_that_of_the_model_that_answered_was_sent_or_asked_for(known: str, cost: float | None) -> None:
+    def prices(provider: str, model: str) -> Prices | None:
+        assert provider == "acme"
+        return Prices(input=5, output=15) if model == known else None
+
+    usage = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+    facts = [
+        ASKED,
+        AttemptStarted(1, "acme", "aa", model="sent"),
+        ExchangeFinished("stop", model="claude-2", usage=usage),
+    ]
+    assert summary_of("x_1", [FactEntry("x_1", n, 0.0, fact) for n, fact in enumerate(facts)], prices).cost == cost
+
+
+def test_what_the_request_tells_is_added() -> None:
+    digest = Digest(title="Hello", previous="x_0", is_side=True)
+    found = summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free, digest)
+    assert (found.title, found.previous, found.is_side) == ("Hello", "x_0", True)
+
+
+@pytest.mark.parametrize(
+    ("fact", "names"),
+    [
+        (ASKED, ("aa",)),
+        (Received("raw", "m", ""), ()),
+        (Translated("gemini", "bb", 0), ("bb",)),
+        (Edited("set", "aa", "bb"), ("aa", "bb")),
+        (Released("cc"), ("cc",)),
+        (Answered("cc"), ("cc",)),
+        (AttemptStarted(1, "acme", "dd"), ("dd",)),
+        (ExchangeFinished("stop", sha256="ee"), ()),
+        (FrameArrived(b""), ()),
+        (Budgeted({"sha256": "aa"}), ()),
+    ],
+)
+def test_facts_name_the_bodies_of_requests(fact: Fact, names: tuple[str, ...]) -> None:
+    assert bodies_of(fact) == names
+
+
+def test_a_hold_is_cancelled_and_anything_else_has_failed() -> None:
+    held, sent = interruptions([Unfinished("x_1", 2, "held"), Unfinished("x_2", 3, "sending")], at=7.0)
+    assert held == FactEntry("x_1", 2, 7.0, ExchangeCancelled("interrupted"))
+    assert (sent.exchange, sent.n, sent.at) == ("x_2", 3, 7.0)
+    assert isinstance(sent.fact, ExchangeFailed)
+    assert (sent.fact.code, sent.fact.hint) == ("interrupted", "Send it again.")

@@ -6,9 +6,8 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, FactEntry
-from sightline.store.interruption import Unfinished
-from sightline.store.journal import EntryJournal
-from sightline.store.segments import records
+from sightline.store.journal import EntryJournal, records
+from sightline.store.summary import Unfinished
 from sightline.store.writer import RecordWriter
 from tests.store.traffic import chat_body, received
 
@@ -46,7 +45,7 @@ class Ledger:
         if names:
             self.batches.append(names)
 
-    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
         assert slots
         if self.spoils == "unfinished":
             raise RuntimeError("a mistake")

@@ -1,7 +1,12 @@
+""""""
+
+import asyncio
 import json
 
 import pytest
 
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -9,7 +14,20 @@ from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.model.reply import Reply
-from sightline.testing.script import DIALECTS, Script, read_script
+from sightline.testing.script import (
+    DIALECTS,
+    Script,
+    ScriptedProvider,
+    ScriptedResult,
+    ScriptedRound,
+    ScriptedTools,
+    ToolLine,
+    read_script,
+)
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
+from sightline.wire.call import HttpRequest
 from tests.contract.test_loop_trace import IDS, STREAMS, WORDS
 
 
@@ -122,3 +140,92 @@ def test_what_is_neither_a_script_nor_a_stream_is_told() -> None:
         read_script(["a.json"], lambda _name, _beside: b"{")
     with pytest.raises(Fault, match="a whole script"):
         read_script(["a.json", "b.json"], lambda _name, _beside: b"{}")
+
+
+SCRIPT = Script((ScriptedRound(deltas=("Hel", "lo.")), ScriptedRound(deltas=("Bye.",))))
+
+
+def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def story() -> None:
+        client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
+        async with ScriptedProvider(SCRIPT, "anthropic", sleep=sleep, delay=0.5) as provider:
+
+            async def ask(body: bytes) -> tuple[int, bytes]:
+                request = HttpRequest("POST", f"{provider.url}/v1/messages", (), body)
+                async with await client.send(request, Timeouts(), direct=True) as response:
+                    return response.status, await response.read()
+
+            status, first = await ask(b'{"n": 1}')
+            assert (status, b"Hel" in first, b"message_stop" in first, provider.is_over) == (200, True, True, False)
+            assert set(slept) == {0.5}
+            assert b"Bye." in (await ask(b'{"n": 2}'))[1]
+            status, refusal = await ask(b'{"n": 3}')
+            assert (status, provider.is_over) == (400, True)
+            assert json.loads(refusal)["error"]["message"] == "the script has no reply 3"
+            assert provider.requests == [b'{"n": 1}', b'{"n": 2}', b'{"n": 3}']
+            await client.close()
+
+    asyncio.run(story())
+
+
+def test_who_leaves_in_the_middle_ends_nothing_for_others() -> None:
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    async def sleep(_seconds: float) -> None:
+        begun.set()
+        await gate.wait()
+
+    async def story() -> None:
+        async with ScriptedProvider(SCRIPT, "openai-chat", sleep=sleep, delay=1) as provider:
+            port = int(provider.url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await begun.wait()
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            writer.close()
+            await writer.wait_closed()
+            gate.set()
+            _, other = await asyncio.open_connection("127.0.0.1", port)
+            other.close()
+            await other.wait_closed()
+            assert provider.requests == [b""]
+
+    asyncio.run(story())
+
+
+SCRIPTED_TOOLS_SCRIPT = Script(
+    (ScriptedRound(results=("one", ScriptedResult("no", is_error=True))), ScriptedRound(results=("three",))),
+    tools=(ToolLine("edit", "Edit.", {"type": "object"}), ToolLine("look")),
+)
+
+
+def used(key: str) -> ToolOutcome:
+    tools = ScriptedTools(SCRIPTED_TOOLS_SCRIPT)
+    call = RunnableCall(key=key, id="a", name="edit", arguments={})
+
+    async def story() -> ToolOutcome:
+        outcome = await tools.use(call, lambda words: None)
+        await tools.close()
+        return outcome
+
+    return asyncio.run(story())
+
+
+def test_results_stand_at_the_place_of_their_call() -> None:
+    assert [used("1.1"), used("1.2"), used("2.1")] == [
+        text_outcome("one"),
+        text_outcome("no", is_error=True),
+        text_outcome("three"),
+    ]
+    assert used("2.2") == text_outcome("The script has no result for call 2 of round 2.", is_error=True)
+
+
+def test_what_is_real_is_not_played() -> None:
+    assert [each.name for each in ScriptedTools(SCRIPTED_TOOLS_SCRIPT).definitions] == ["edit", "look"]
+    assert [each.name for each in ScriptedTools(SCRIPTED_TOOLS_SCRIPT, frozenset({"edit"})).definitions] == ["look"]
+    assert str(ScriptedTools(SCRIPTED_TOOLS_SCRIPT)) == "the script"

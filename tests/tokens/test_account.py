@@ -1,4 +1,10 @@
-from sightline.tokens.account import Account, AllowanceObservation
+""""""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.tokens.account import Account, AllowanceObservation, SlidingWindow
 from sightline.tokens.rate_headers import Allowance
 
 NOW = 1_760_000_000.0
@@ -38,3 +44,113 @@ def test_what_is_taken_in_is_nobody_elses_any_more() -> None:
     account.merge(other)
     account.add(NOW + 1, 5)
     assert [seen.requests for seen in other.observations.values()] == [0]
+
+
+SPAN, STEP = 60.0, 1.0
+
+
+def test_what_was_used_leaves_when_its_time_is_over() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    window.add(130.0, 1, 200)
+    assert (window.usage(150.0, "requests"), window.usage(150.0, "tokens")) == (2, 700)
+    assert (window.usage(161.0, "requests"), window.usage(161.0, "tokens")) == (1, 200)
+    assert window.usage(191.0, "tokens") == 0
+
+
+def test_a_request_waits_for_just_as_much_as_it_needs() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    window.add(110.0, 1, 300)
+    assert window.wait(120.0, "tokens", 200, 1000) == 0
+    assert window.wait(120.0, "tokens", 300, 1000) == 41
+    assert window.wait(120.0, "tokens", 800, 1000) == 51
+    assert window.wait(120.0, "tokens", 5000, 1000) == 51
+    assert window.wait(120.0, "requests", 1, 2) == 41
+    assert window.wait(120.0, "requests", 1, 3) == 0
+
+
+def test_an_estimate_is_corrected_where_it_was_counted() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    window.add(110.0, 1, 300)
+    window.correct(100.4, -450)
+    assert window.slots() == [(100.0, 1, 50), (110.0, 1, 300)]
+    window.correct(110.0, -900)
+    assert window.usage(110.0, "tokens") == 50
+    window.correct(105.0, 1000)
+    window.correct(50.0, 1000)
+    assert window.usage(110.0, "tokens") == 50
+
+
+def test_a_request_can_be_taken_back() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    window.add(100.5, 1, 300)
+    window.correct(100.5, -300, requests=-1)
+    assert window.slots() == [(100.0, 1, 500)]
+    window.correct(100.0, -500, requests=-5)
+    assert window.slots() == [(100.0, 0, 0)]
+
+
+def test_what_two_counted_apart_adds_up_in_the_order_of_time() -> None:
+    kept = SlidingWindow(SPAN, STEP)
+    kept.add(100.0, 2, 200)
+    kept.add(120.0, 5, 500)
+    kept.merge([(100.4, 1, 10), (110.0, 3, 30), (120.0, 0, -900)], 0.0)
+    assert kept.slots() == [(100.0, 3, 210), (110.0, 3, 30), (120.0, 5, 0)]
+    assert kept.usage(125.0, "tokens") == 240
+    kept.merge([(90.0, 1, 1)], 5.0)
+    assert kept.slots()[0] == (95.0, 1, 1)
+
+
+def test_what_is_kept_already_is_no_news() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    assert window.news() == [(100.0, 1, 500)]
+    window.mark_saved()
+    assert window.news() == []
+    window.correct(100.0, -450)
+    window.add(103.0, 1, 7)
+    assert window.news() == [(100.0, 0, -450), (103.0, 1, 7)]
+    assert window.since(100.0) == (1, 7)
+
+
+EVENTS = st.lists(st.tuples(st.floats(0, 20), st.integers(0, 1000)), max_size=60)
+
+
+@given(EVENTS, st.floats(0, 100))
+def test_it_counts_like_a_list_of_everything_to_within_a_step(events: list[tuple[float, int]], later: float) -> None:
+    window = SlidingWindow(SPAN, STEP)
+    sent: list[tuple[float, int]] = []
+    at = 1000.0
+    for gap, tokens in events:
+        at += gap
+        window.add(at, 1, tokens)
+        sent.append((at, tokens))
+    at += later
+    surely = sum(tokens for when, tokens in sent if when > at - SPAN)
+    perhaps = sum(tokens for when, tokens in sent if when > at - SPAN - STEP)
+    assert surely <= window.usage(at, "tokens") <= perhaps
+    assert len(window.slots()) <= SPAN / STEP + 2
+
+
+@given(EVENTS, st.integers(1, 1000), st.integers(1000, 3000))
+def test_after_the_wait_it_fits_and_not_a_moment_before(events: list[tuple[float, int]], need: int, limit: int) -> None:
+    window = SlidingWindow(SPAN, STEP)
+    at = 1000.0
+    for gap, tokens in events:
+        at += gap
+        window.add(at, 1, tokens)
+    wait = window.wait(at, "tokens", need, limit)
+    if wait > 1e-6:
+        assert window.usage(at + wait - 1e-6, "tokens") + need > limit
+    assert window.usage(at + wait + 1e-6, "tokens") + need <= limit
+
+
+@pytest.mark.parametrize("count", [10, 10_000])
+def test_memory_does_not_grow_with_what_is_sent(count: int) -> None:
+    window = SlidingWindow(SPAN, STEP)
+    for number in range(count):
+        window.add(number / 100, 1, 1)
+    assert len(window.slots()) <= SPAN / STEP + 2

@@ -1,4 +1,32 @@
-from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, is_possible, sum_estimates
+""""""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.catalog.facts import Facts, LongPrices, Prices
+from sightline.model.usage import Usage
+from sightline.tokens.account import RateLimits
+from sightline.tokens.estimate import (
+    NOTHING,
+    Cost,
+    Estimate,
+    between,
+    cost_of,
+    exactly,
+    is_possible,
+    sum_estimates,
+    total_cost,
+)
+from sightline.tokens.window_budget import (
+    UNKNOWN_WINDOW,
+    Boundary,
+    Room,
+    count_to_drop,
+    model_limit,
+    reply_reserve,
+    reserve_for_calibration,
+)
 
 
 def test_an_exact_number_has_no_band() -> None:
@@ -33,3 +61,252 @@ def test_a_count_far_beyond_what_was_thought_cannot_be_meant() -> None:
     assert is_possible(10_000_100, 1)
     assert not is_possible(10_000_101, 1)
     assert not is_possible(-1, 10)
+
+
+def dollars(usage: Usage, prices: Prices) -> float:
+    cost = cost_of(usage, prices)
+    assert cost is not None
+    assert not cost.is_bound
+    return cost.dollars
+
+
+PRICES = Prices(input=3.0, output=15.0, cached=0.3, cache_write=3.75)
+
+
+def test_input_and_output_have_prices() -> None:
+    assert dollars(Usage(input_tokens=1_000_000, output_tokens=2_000_000), PRICES) == pytest.approx(33.0)
+
+
+def test_cached_and_written_tokens_are_parts_of_the_input() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=600_000, cache_write_tokens=100_000)
+    assert dollars(usage, PRICES) == pytest.approx(0.3 * 3.0 + 0.6 * 0.3 + 0.1 * 3.75)
+
+
+def test_without_a_price_for_what_was_cached_it_is_known_what_it_cost_at_most() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=600_000, cache_write_tokens=100_000)
+    assert cost_of(usage, Prices(input=3.0, output=15.0)) == Cost(3.0, is_bound=True)
+    assert cost_of(Usage(input_tokens=1, output_tokens=0), Prices(input=3.0, output=15.0)) == Cost(3e-6)
+
+
+def test_a_provider_that_counts_more_cached_than_input_does_not_earn_us_money() -> None:
+    usage = Usage(input_tokens=10, output_tokens=0, cached_tokens=1_000_000)
+    assert dollars(usage, PRICES) == pytest.approx(0.3)
+
+
+def test_a_long_prompt_has_prices_of_its_own_as_far_as_it_has_some() -> None:
+    prices = Prices(input=1.0, output=2.0, cached=0.5, long=LongPrices(above=1000, input=10.0))
+    assert dollars(Usage(input_tokens=1000, output_tokens=1000), prices) == pytest.approx(0.003)
+    assert dollars(Usage(input_tokens=1001, output_tokens=1000, cached_tokens=1), prices) == pytest.approx(0.0120005)
+
+
+@pytest.mark.parametrize(
+    ("usage", "prices"),
+    [
+        (Usage(input_tokens=1, output_tokens=1), None),
+        (Usage(input_tokens=1), PRICES),
+        (Usage(output_tokens=1), PRICES),
+        (Usage(input_tokens=1, output_tokens=1), Prices(input=1.0)),
+        (Usage(input_tokens=1, output_tokens=1), Prices(output=1.0)),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(usage: Usage, prices: Prices | None) -> None:
+    assert cost_of(usage, prices) is None
+
+
+def test_a_count_that_nobody_can_mean_has_no_price() -> None:
+    prices = Prices(input=3.0, output=15.0)
+    assert cost_of(Usage(input_tokens=10**400, output_tokens=1), prices) is None
+    assert cost_of(Usage(input_tokens=1, output_tokens=10**13), prices) is None
+    assert cost_of(Usage(input_tokens=1, output_tokens=1, cached_tokens=10**400), prices) is None
+
+
+def test_what_the_cache_keeps_for_an_hour_has_a_price_of_its_own() -> None:
+    prices = Prices(input=4.0, output=20.0, cached=0.4, cache_write=5.0, cache_write_1h=8.0)
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cache_write_tokens=500_000, cache_write_1h_tokens=300_000)
+    assert dollars(usage, prices) == pytest.approx(0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 8.0)
+    long = Prices(input=4.0, output=20.0, cache_write=5.0, long=LongPrices(above=10, cache_write_1h=16.0))
+    assert dollars(usage, long) == pytest.approx(0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 16.0)
+
+
+def test_without_a_price_for_an_hour_it_is_twice_the_inputs_at_most() -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cache_write_tokens=1_000_000, cache_write_1h_tokens=10**6)
+    assert cost_of(usage, PRICES) == Cost(6.0, is_bound=True)
+
+
+def test_more_kept_for_an_hour_than_was_written_is_no_more_than_that() -> None:
+    usage = Usage(input_tokens=100, output_tokens=0, cache_write_tokens=100, cache_write_1h_tokens=10**6)
+    prices = Prices(input=4.0, output=20.0, cache_write_1h=8.0)
+    assert dollars(usage, prices) == pytest.approx(100 * 8.0 / 1e6)
+
+
+def test_a_write_that_costs_nothing_costs_nothing() -> None:
+    prices = Prices(input=4.0, output=20.0, cache_write=0.0)
+    assert dollars(Usage(input_tokens=10**6, output_tokens=0, cache_write_tokens=10**6), prices) == 0.0
+
+
+def test_a_negative_count_has_no_price() -> None:
+    assert cost_of(Usage(input_tokens=-5, output_tokens=1), PRICES) is None
+    assert cost_of(Usage(input_tokens=5, output_tokens=1, cached_tokens=-1), PRICES) is None
+
+
+def test_a_sum_with_something_unknown_is_not_known() -> None:
+    assert total_cost([]) == 0.0
+    assert total_cost([0.25, 0.0, 0.5]) == 0.75
+    assert total_cost([0.25, None]) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "limits", "expected"),
+    [
+        (Facts(), None, UNKNOWN_WINDOW),
+        (Facts(context_window=200_000), None, 200_000),
+        (Facts(context_window=200_000, tpm=30_000), None, 30_000),
+        (Facts(context_window=8_000, tpm=30_000), None, 8_000),
+        (Facts(context_window=200_000, tpm=30_000), RateLimits(), 30_000),
+        (Facts(context_window=200_000, tpm=30_000), RateLimits(tpm=90_000), 90_000),
+        (Facts(tpm=1_000), None, 1_000),
+    ],
+)
+def test_the_limit_is_the_window_or_the_tokens_of_a_minute(
+    facts: Facts, limits: RateLimits | None, expected: int
+) -> None:
+    assert model_limit(facts, limits) == expected
+
+
+def test_a_small_window_keeps_a_quarter_for_the_reply() -> None:
+    assert reply_reserve(800, 8_000, None) == 800
+    assert reply_reserve(800, 400, None) == 100
+
+
+def test_a_request_that_limits_its_reply_reserves_that_much() -> None:
+    assert reply_reserve(800, 8_000, 4_000) == 4_000
+    assert reply_reserve(800, 8_000, 10) == 10
+
+
+def test_history_gets_what_nothing_else_takes() -> None:
+    room = Room(1_000, system=100, tools=50, user=200, reply=150)
+    assert room.usable == 700
+    assert room.history == 500
+    assert room.beside(300) == 400
+
+
+def test_there_is_never_less_than_no_room() -> None:
+    room = Room(100, system=80, user=50)
+    assert room.history == 0
+    assert room.beside(500) == 0
+
+
+def test_a_prompt_must_fit_beside_what_is_always_there() -> None:
+    room = Room(1_000, system=100, tools=50, reply=400)
+    assert room.can_ever_hold(850)
+    assert not room.can_ever_hold(851)
+
+
+def test_what_was_only_learned_is_a_small_reserve_and_refuses_nothing() -> None:
+    assert reserve_for_calibration(90_000, 8000) == 1000
+    assert reserve_for_calibration(12, 8000) == 12
+    room = Room(1000, system=1100, learned=1050)
+    assert room.can_ever_hold(900)
+    assert not room.can_ever_hold(951)
+    assert room.usable == -100
+
+
+def boundary_of(costs: list[int], room: int) -> Boundary[int]:
+    boundary: Boundary[int] = Boundary(lambda cost: cost, room)
+    boundary.replace(list(costs))
+    return boundary
+
+
+def by_hand(costs: list[int], room: int) -> tuple[int, int]:
+    """The start and the sum of what fits, as the rule says it: from the newest on, until the next is too much."""
+    start, taken = len(costs), 0
+    while start and taken + costs[start - 1] <= room:
+        start -= 1
+        taken += costs[start]
+    return start, taken
+
+
+def test_the_newest_go_along_until_the_next_is_too_much() -> None:
+    boundary = boundary_of([1, 50, 20, 30], 60)
+    assert (boundary.start, boundary.taken) == (2, 50)
+
+
+def test_nothing_older_slips_in_past_one_that_is_too_much() -> None:
+    assert boundary_of([1, 1, 500, 10], 60).start == 3
+
+
+def test_where_nothing_fits_the_boundary_is_the_end() -> None:
+    boundary = boundary_of([10, 20], 5)
+    assert (boundary.start, boundary.taken) == (2, 0)
+
+
+def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() -> None:
+    asked: list[int] = []
+
+    def cost(item: int) -> int:
+        asked.append(item)
+        return 1
+
+    boundary: Boundary[int] = Boundary(cost, 500)
+    boundary.replace(list(range(100_000)))
+    assert boundary.start == 99_500
+    assert len(asked) == 501
+    asked.clear()
+    boundary.insert(100_000, 100_000)
+    assert boundary.start == 99_501
+    assert len(asked) <= 4
+
+
+def test_nothing_is_counted_before_somebody_asks() -> None:
+    boundary: Boundary[int] = Boundary(lambda _item: 1 // 0, 10)
+    boundary.replace([1, 2, 3])
+    boundary.resize(5)
+
+
+def test_other_costs_are_taken_with_the_list() -> None:
+    boundary = boundary_of([1, 1, 1], 2)
+    assert boundary.start == 1
+    boundary.replace([1, 1, 1], lambda _cost: 2)
+    assert boundary.start == 2
+
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), st.integers(0, 30), st.integers(0, 20)),
+        st.tuples(st.just("remove"), st.integers(0, 30), st.just(0)),
+        st.tuples(st.just("change"), st.integers(0, 30), st.integers(0, 20)),
+        st.tuples(st.just("resize"), st.integers(0, 60), st.just(0)),
+        st.tuples(st.just("look"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(st.lists(st.integers(0, 20), max_size=12), operations)
+def test_whatever_changes_the_answer_is_that_of_beginning_anew(costs: list[int], changes) -> None:
+    room = 30
+    boundary = boundary_of(costs, room)
+    for kind, number, cost in changes:
+        if kind == "insert":
+            boundary.insert(place := number % (len(costs) + 1), cost)
+            costs.insert(place, cost)
+        elif kind == "remove" and costs:
+            boundary.remove(place := number % len(costs))
+            del costs[place]
+        elif kind == "change" and costs:
+            boundary.change(place := number % len(costs), cost)
+            costs[place] = cost
+        elif kind == "resize":
+            room = number
+            boundary.resize(room)
+        else:
+            assert boundary.start == by_hand(costs, room)[0]
+    assert (boundary.start, boundary.taken) == by_hand(costs, room)
+    assert list(boundary.items) == costs
+
+
+@given(st.lists(st.integers(0, 20), max_size=12), st.integers(0, 80))
+def test_as_few_of_the_oldest_go_as_must(costs: list[int], room: int) -> None:
+    count = count_to_drop(costs, room)
+    assert sum(costs[count:]) <= room
+    assert count == 0 or sum(costs[count - 1 :]) > room

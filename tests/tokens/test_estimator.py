@@ -3,10 +3,9 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
-from sightline.model.parts import Image, Inline, Text, ToolResult
+from sightline.model.parts import Text
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
-from sightline.tokens import estimator as module
 from sightline.tokens import text_count
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, exactly, sum_estimates
@@ -134,35 +133,6 @@ def test_tools_are_counted_once(counted: list[str]) -> None:
     tools = (FunctionTool(name="now", description="Say what time it is."),)
     assert estimator.tools(tools) is estimator.tools(tools)
     assert len(counted) == 1
-
-
-def test_messages_are_forgotten_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED_MESSAGES", 2)
-    estimator = Estimator(GPT, dialect="openai-chat")
-    messages = [user(text) for text in "abc"]
-    estimates = [estimator.message(message) for message in messages]
-    assert estimator.message(messages[2]) is estimates[2]
-    assert estimator.message(messages[0]) == estimates[0]
-
-
-def picture(data: str) -> Message:
-    inner = (Image(Inline(media_type="image/png", data=data)),)
-    return Message(role="tool", parts=(ToolResult(id="c", parts=inner, structured={"a": ["b"], "c": None}),))
-
-
-def test_what_is_remembered_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED_CHARACTERS", 1000)
-    estimator = Estimator(GPT, dialect="openai-chat")
-    messages = [picture("A" * 400) for _ in range(3)]
-    estimates = [estimator.message(message) for message in messages]
-    assert estimator.message(messages[2]) is estimates[2]
-    assert estimator.message(messages[1]) is estimates[1]
-    assert estimator.message(messages[0]) is not estimates[0]
-    large = picture("A" * 2000)
-    assert estimator.message(large) == estimator.message(large)
-    assert estimator.message(large) is not estimator.message(large)
-    small = user("a")
-    assert estimator.message(small) is estimator.message(small)
 
 
 def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> None:

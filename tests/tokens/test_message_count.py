@@ -1,7 +1,11 @@
+""""""
+
 import pytest
 
 from sightline.catalog.facts import Facts, ImageCost
+from sightline.model.json import Json
 from sightline.model.message import Message
+from sightline.model.options import JsonFormat, PlainFormat, SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -18,8 +22,9 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.message_count import MessageCounter
+from sightline.tokens.message_count import LONGEST, MessageCounter, ToolCounter, declaration, declarations
 from sightline.tokens.text_count import TextCounter
 from tests.picture_files import png
 
@@ -88,6 +93,14 @@ def test_documents_and_sound_count_with_what_is_said_about_them() -> None:
     assert counter().part(Audio(source=Link("https://example.com/a.mp3"), transcript=FOX)).tokens > 10
 
 
+def test_an_inline_file_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = counter()
+    report = Document(source=Inline("application/pdf", "JVBERi0xLjQ="))
+    first = counting.part(report)
+    monkeypatch.setattr("sightline.tokens.message_count.count_media", None)
+    assert counting.part(report) == first
+
+
 def test_thinking_may_be_kept_or_left_out() -> None:
     estimate = counter().part(Thinking(text=FOX))
     assert (estimate.low, estimate.tokens) == (0, 10)
@@ -125,3 +138,196 @@ def test_a_mark_for_the_cache_is_free_and_what_is_unknown_counts_as_its_json() -
     assert counter().part(CacheBreakpoint()) == NOTHING
     estimate = counter().part(Opaque(dialect="openai-chat", value={"kind": "of-2031", "words": FOX}))
     assert estimate.low < 20 < estimate.tokens + 5 < estimate.high
+
+
+GPT_FACTS = Facts(tokenizer="o200k_base", tools_tokens=9, chat_tools_tokens=90)
+CLAUDE = Facts(nearest_tokenizer="o200k_base", token_ratio=1.1, tools_tokens=500, schema_tokens=160)
+GEMMA = Facts(tokenizer="gemma3", tools_tokens=0)
+
+SCHEMA: dict[str, Json] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}},
+    "required": ["city"],
+}
+WEATHER = FunctionTool(name="get_weather", description="Get the current weather", schema=SCHEMA)
+
+
+def tool_counter(facts: Facts, dialect: str) -> ToolCounter:
+    texts = TextCounter(facts)
+    return ToolCounter(facts, dialect, texts, MessageCounter(facts, dialect, texts))
+
+
+def holds(estimate: Estimate, reported: int) -> bool:
+    return estimate.low <= reported <= estimate.high
+
+
+def test_no_tools_cost_nothing() -> None:
+    assert tool_counter(GPT_FACTS, "openai-chat").tools(()) == NOTHING
+
+
+def test_openai_models_see_declarations() -> None:
+    estimate = tool_counter(GPT_FACTS, "openai-responses").tools((WEATHER,))
+    assert not estimate.is_exact
+    assert 40 < estimate.tokens < 60
+
+
+def test_so_do_those_whose_vocabulary_is_only_likely() -> None:
+    likely = Facts(nearest_tokenizer="o200k_base", tools_tokens=9)
+    exact = tool_counter(GPT_FACTS, "openai-responses").tools((WEATHER,))
+    assert tool_counter(likely, "openai-responses").tools((WEATHER,)).tokens == exact.tokens
+
+
+def test_chat_completions_say_more_about_tools_than_responses() -> None:
+    chat, responses = (
+        tool_counter(GPT_FACTS, "openai-chat"),
+        tool_counter(GPT_FACTS, "openai-responses"),
+    )
+    assert chat.tools((WEATHER,)).tokens - responses.tools((WEATHER,)).tokens == 81
+
+
+def test_others_see_json_and_hidden_instructions() -> None:
+    estimate = tool_counter(CLAUDE, "anthropic").tools((WEATHER,))
+    assert holds(estimate, 346 + 60)
+    assert holds(estimate, 600 + 60)
+    assert 540 < estimate.tokens < 600
+
+
+def test_where_nothing_is_known_of_hidden_instructions_they_may_be_long() -> None:
+    unknown = tool_counter(Facts(tokenizer="llama3"), "openai-chat").tools((WEATHER,))
+    known = tool_counter(Facts(tokenizer="llama3", tools_tokens=0), "openai-chat").tools((WEATHER,))
+    assert unknown.high - known.high == 700
+    assert unknown.low == known.low
+
+
+def test_freeform_and_server_tools_count_too() -> None:
+    plain = CustomTool(name="note")
+    grammar = CustomTool(name="note", description="Write it down.", grammar=Grammar("lark", "start: WORD+"))
+    tools = tool_counter(GPT_FACTS, "openai-responses")
+    assert tools.tools((plain,)).tokens < tools.tools((grammar,)).tokens
+    search = tools.tools((OpaqueTool(dialect="openai-responses", value={"type": "web_search"}),))
+    assert search.high > 4000 > search.tokens
+
+
+def test_mixed_tools_add_up() -> None:
+    tools = tool_counter(GEMMA, "gemini")
+    both = tools.tools((WEATHER, CustomTool(name="note")))
+    assert both.tokens == tools.tools((WEATHER,)).tokens + tools.tools((CustomTool(name="note"),)).tokens
+
+
+def test_a_schema_for_the_answer_is_shown_to_most_models() -> None:
+    form = SchemaFormat(schema=SCHEMA)
+    assert tool_counter(GPT_FACTS, "openai-chat").output(form).tokens > 20
+    assert tool_counter(CLAUDE, "anthropic").output(form).tokens > 160
+    gemini = tool_counter(GEMMA, "gemini").output(form)
+    assert (gemini.low, gemini.tokens) == (0, 0)
+    assert gemini.high > 20
+
+
+def test_other_forms_say_little() -> None:
+    tools = tool_counter(GPT_FACTS, "openai-chat")
+    assert tools.output(None) == NOTHING
+    assert tools.output(PlainFormat()) == NOTHING
+    assert tools.output(JsonFormat()).high == 10
+
+
+WEATHER_SCHEMA = FunctionTool(
+    name="get_weather",
+    description="Say how the weather is.\nOnly for places on land.",
+    schema={
+        "type": "object",
+        "properties": {
+            "place": {"type": "string", "description": "A town"},
+            "unit": {"enum": ["celsius", "fahrenheit"], "default": "celsius"},
+            "days": {"type": "array", "items": {"type": "integer"}},
+        },
+        "required": ["place"],
+    },
+)
+
+
+def test_functions_are_declared_as_types() -> None:
+    assert declarations((WEATHER_SCHEMA, FunctionTool(name="now"))) == (
+        "namespace functions {\n\n"
+        "// Say how the weather is.\n// Only for places on land.\n"
+        "type get_weather = (_: {\n"
+        "// A town\n"
+        "place: string,\n"
+        'unit?: "celsius" | "fahrenheit", // default: "celsius"\n'
+        "days?: number[],\n"
+        "}) => any;\n\n"
+        "type now = () => any;\n\n"
+        "} // namespace functions"
+    )
+
+
+def check(schema: dict[str, Json], declared: str) -> None:
+    assert declaration(schema) == declared
+
+
+def test_each_kind_of_schema_has_a_type() -> None:
+    check({"type": "boolean"}, "boolean")
+    check({"type": ["string", "null"]}, "string | null")
+    check({"type": "object"}, "object")
+    check({"type": "array"}, "any[]")
+    check({"type": "number"}, "number")
+    check({}, "any")
+    check({"type": "of-2031"}, "any")
+    check({"const": "é"}, '"é"')
+    check({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string | number")
+    check({"oneOf": [{"type": "null"}, True]}, "null | any")
+    check({"allOf": [{"type": "object", "properties": {"a": True}}]}, "{\na?: any,\n}")
+    check({"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}, "{\na?: string,\n}")
+    check({"type": "object", "properties": [1]}, "object")
+
+
+def test_references_are_followed() -> None:
+    check({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}, "string")
+    check({"$ref": "#/$defs/missing/deeper", "$defs": {"a": 1}}, "any")
+    check({"$ref": "#/$defs/a/b", "$defs": {"a": 1}}, "any")
+
+
+def test_a_schema_that_holds_itself_comes_to_an_end() -> None:
+    items: dict[str, Json] = {"type": "array", "items": {"$ref": "#"}}
+    declared = declaration(items)
+    assert declared == "any" + declared.count("[]") * "[]"
+    assert declared.count("[]") > 3
+
+
+def test_a_schema_that_holds_itself_many_times_does_not_explode() -> None:
+    node: dict[str, Json] = {"type": "object", "properties": {letter: {"$ref": "#"} for letter in "abcdefgh"}}
+    assert len(declaration(node)) < 20_000
+
+
+def test_a_type_that_is_named_twice_is_written_once() -> None:
+    check({"type": ["string", "string", "null"]}, "string | null")
+    check({"type": [["string"], {}]}, "any")
+    nested: Json = {"type": "string"}
+    for _ in range(14):
+        nested = {"type": ["object"] * 4, "properties": {"a": nested}}
+    assert isinstance(nested, dict)
+    assert len(declaration(nested)) < 1000
+
+
+def test_long_texts_in_a_schema_that_holds_itself_are_written_so_often_and_no_more() -> None:
+    about = "lorem ipsum dolor " * 3_000
+    for more in ({"description": about}, {"default": about}):
+        member: Json = {"$ref": "#", **more}
+        node: dict[str, Json] = {"type": "object", "properties": dict.fromkeys("abcd", member)}
+        assert len(declaration(node)) < LONGEST + 2 * len(about)
+    for leaf in ({"enum": [about]}, {"const": about}):
+        root: dict[str, Json] = {"anyOf": [{"$ref": "#/$defs/a"}] * 150, "$defs": {"a": leaf}}
+        assert len(declaration(root)) < LONGEST + 2 * len(about)
+
+
+def test_all_functions_of_a_request_have_one_such_measure() -> None:
+    about = "lorem ipsum dolor " * 30_000
+    schema: dict[str, Json] = {"properties": {"a": {"description": about}, "b": {"type": "string"}}}
+    written = declarations(tuple(FunctionTool(name=f"f{number}", schema=schema) for number in range(9)))
+    assert len(written) < LONGEST + 2 * len(about)
+    assert "type f8 = () => any;" in written
+
+
+def test_a_schema_with_very_many_members_is_written_at_once() -> None:
+    names = [f"n{number}" for number in range(30_000)]
+    wide: dict[str, Json] = {"type": "object", "properties": dict.fromkeys(names, True), "required": [*names, 7, []]}
+    assert declaration(wide).count(": any,") == 30_000

@@ -1,11 +1,28 @@
+""""""
+
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.tokens import text_count
 from sightline.tokens.estimate import NOTHING
-from sightline.tokens.text_count import TextCounter, count_by_classes
+from sightline.tokens.text_count import (
+    ENGLISH,
+    NAMES,
+    WEIGHTS,
+    TextCounter,
+    count_by_classes,
+    count_tokens,
+    features,
+    join_surrogates,
+)
+from tests.contract.sample_texts import FIT, WRITTEN
+from tests.tiktoken_truth import true_count
 
 EXACT = Facts(tokenizer="o200k_base")
 TEXT = "The quick brown fox jumps over the lazy dog."
@@ -89,3 +106,128 @@ def test_long_texts_do_not_pile_up(counted: list[str], monkeypatch: pytest.Monke
     for text in ("12345678", "abc", "12345678"):
         counter.count(text)
     assert counted == ["12345678", "abc", "12345678"]
+
+
+PROSE = WRITTEN["english"][0] + " " + WRITTEN["technical"][0]
+
+
+def test_classes_are_read_off_the_bytes() -> None:
+    found = features("Ab1 c++\n  é Ж 漢 😀")
+    seen = {name: times for name, times in found.items() if times}
+    assert seen == {
+        "letter": 3,
+        "capital": 1,
+        "switch": 1,
+        "digit": 1,
+        "mark": 2,
+        "run": 1,
+        "line": 1,
+        "indent": 1,
+        "accented": 1,
+        "cyrillic": 1,
+        "han": 1,
+        "pictograph": 1,
+    }
+
+
+def test_plain_ascii_is_not_searched_for_other_scripts() -> None:
+    assert "han" not in features("plain")
+    assert set(features("ünplain")) == set(WEIGHTS)
+
+
+def test_the_three_weights_of_a_class_are_in_order() -> None:
+    assert all(0 <= low <= likely <= high for low, likely, high in WEIGHTS.values())
+
+
+def test_nothing_is_nothing_and_anything_is_a_token() -> None:
+    assert count_by_classes("") == NOTHING
+    estimate = count_by_classes(" ")
+    assert (estimate.low, estimate.tokens) == (1, 1)
+
+
+def test_english_prose_has_the_characters_for_a_token_that_it_is_said_to_have() -> None:
+    assert len(PROSE) / count_by_classes(PROSE).tokens == pytest.approx(ENGLISH, rel=0.05)
+
+
+def test_a_model_with_fewer_characters_for_a_token_has_more_tokens() -> None:
+    usual, dense = count_by_classes(PROSE), count_by_classes(PROSE, chars_per_token=ENGLISH / 2)
+    assert dense.tokens == pytest.approx(2 * usual.tokens, abs=1)
+    assert len(PROSE) / count_by_classes(PROSE, chars_per_token=3.5).tokens == pytest.approx(3.5, rel=0.05)
+
+
+def test_scripts_and_noise_are_told_apart_from_prose() -> None:
+    for name in ("chinese", "base64", "greek", "digits"):
+        truth = count_tokens("qwen3", FIT[name])
+        plain, classes = len(FIT[name]) / 3.5, count_by_classes(FIT[name])
+        assert abs(classes.tokens - truth) < abs(plain - truth), name
+        assert classes.low <= truth <= classes.high
+
+
+def test_a_lone_surrogate_is_no_obstacle() -> None:
+    assert count_by_classes("a\ud800b").tokens >= 1
+
+
+OPENAI = ("o200k_base", "cl100k_base")
+
+TRICKY = [
+    "",
+    " ",
+    "\n",
+    "  \n\n   \t\r\n x",
+    "a" * 500,
+    "ab " * 700,
+    " " * 400,
+    "\n" * 129,
+    "-" * 300 + "=" * 81,
+    "<|endoftext|>",
+    "before <|endoftext|> after <|im_start|>user<|im_sep|>",
+    "<|think|> <|fim_prefix|> <|endofprompt|> [INST] <s> <start_of_turn>",
+    "it's they'RE we'll I'd O'CLOCK",
+    "1234567890 3.14159 0x1F 1e-9 12,345",
+    "camelCaseAndPascalCase SCREAMING_SNAKE kebab-case",
+    "https://example.com/a/b?c=d&e=%20f#g//h",
+    "漢字とかな交じり文、中文字符和한국어",
+    "שלום עולם, مرحبا بالعالم",
+    "🏳️‍🌈👩‍👩‍👧‍👦🇩🇪 é",
+    "e\u0301\u0327 zero\u200bwidth\ufeff \u2028 nbsp\u00a0here",
+    "\x00\x01\x7f\x85",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 ﷽ ௵",
+    '{"a": [1, 2, {"b": null}], "c": "\\u00e9\\n"}',
+]
+
+
+@pytest.mark.parametrize("name", OPENAI)
+@pytest.mark.parametrize("text", TRICKY)
+def test_openai_encodings_count_as_openai_does(name: str, text: str) -> None:
+    assert count_tokens(name, text) == true_count(name, text)
+
+
+@given(text=st.text(max_size=400))
+def test_so_they_do_for_any_text(text: str) -> None:
+    for name in OPENAI:
+        assert count_tokens(name, text) == true_count(name, text)
+
+
+@given(text=st.text(st.characters(categories=["Lu", "Ll", "Lo", "Mn", "Nd", "No", "Po", "Zs", "Cc", "So", "Cs"])))
+def test_a_lone_surrogate_counts_as_the_sign_that_replaces_it(text: str) -> None:
+    for name in OPENAI:
+        assert count_tokens(name, text) == count_tokens(name, join_surrogates(text)) == true_count(name, text)
+
+
+def test_a_pair_of_surrogates_is_the_character_that_it_spells() -> None:
+    assert join_surrogates("\ud83d\ude00") == "\U0001f600"
+    assert join_surrogates("a\ud800b") == "a\ufffdb"
+    assert count_tokens("o200k_base", "\ud83d\ude00") == count_tokens("o200k_base", "\U0001f600")
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_vocabulary_loads_and_adds_nothing_of_its_own(name: str) -> None:
+    assert count_tokens(name, "") == 0
+    assert count_tokens(name, "a") == 1
+    assert 2 <= count_tokens(name, "Hello, world!") <= 6
+    assert count_tokens(name, "<|endoftext|>") > 1, "control tokens are ordinary text"
+
+
+def test_the_library_is_not_loaded_before_something_is_counted() -> None:
+    script = "import sys, sightline.tokens.estimator; sys.exit('splintr' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,10 +1,22 @@
+""""""
+
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import RETRYABLE, Code, Fault
+from sightline.transport.clock import Clock
 from sightline.transport.http import faults
+from sightline.transport.http.client import HttpClient, probe
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies
 from sightline.transport.retry import STATUSES, RetryPolicy, format_duration, is_worth_another
+from sightline.wire.call import HttpRequest
+from tests.fake_clock import FakeClock
+from tests.shared_servers import free_port
+from tests.upstream import Play, Upstream, answer, cut, says
 
 POLICY = RetryPolicy(retries=4)
 OVERLOADED = Fault(Code.OVERLOADED, "busy", status=503)
@@ -91,3 +103,54 @@ def test_the_budget_ends(retries: int) -> None:
 )
 def test_times_for_a_person(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
+
+
+def test_the_fake_clock_is_a_clock_that_moves_only_by_waiting() -> None:
+    async def story() -> None:
+        clock: Clock = FakeClock(100.0)
+        assert (clock.now(), clock.monotonic()) == (100.0, 100.0)
+        await clock.sleep(2.5)
+        assert (clock.now(), clock.monotonic()) == (102.5, 102.5)
+
+    asyncio.run(story())
+
+
+def test_a_held_clock_sleeps_until_it_is_cancelled() -> None:
+    async def story() -> None:
+        clock = FakeClock(100.0, holds=True)
+        async with asyncio.TaskGroup() as group:
+            sleeping = group.create_task(clock.sleep(5))
+            await clock.asleep.wait()
+            assert not sleeping.done()
+            sleeping.cancel()
+        assert (clock.waits, clock.now()) == ([5], 100.0)
+
+    asyncio.run(story())
+
+
+def asked(step: Play | None) -> tuple[str, str]:
+    async def story() -> tuple[str, str]:
+        async with Upstream() as server, HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+            server.script = [step or cut()]
+            url = server.url if step is not None else f"http://127.0.0.1:{free_port()}"
+            why = await probe(client, HttpRequest("GET", f"{url}/v1/models", (), b""))
+            return why, url.removeprefix("http://")
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("step", [says({"data": []}), says({"error": {}}, 401)])
+def test_what_lists_its_models_or_wants_a_key_answers(step: Play) -> None:
+    assert asked(step)[0] == ""
+
+
+def test_another_server_at_the_same_place_is_none_of_ours() -> None:
+    why, place = asked(answer(404, b"<html>"))
+    assert why == f"What listens at {place} has no list of models (status 404)."
+
+
+def test_nobody_there_is_said() -> None:
+    why, place = asked(None)
+    assert why == f"Nothing listens at {place}."
+    why, place = asked(cut(how="eof"))
+    assert why.startswith(f"{place} does not answer: ")

@@ -13,9 +13,8 @@ from sightline.model.exchange import AttemptStarted
 from sightline.tokens.account import RateLimits
 from sightline.tokens.ledger import Ledger
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
 from sightline.transport.sender import LONGEST_ERROR, AcceptedResponse, Answer, Outgoing, RefusedResponse, Sender
 from sightline.wire.call import HttpRequest
 from tests.fake_clock import FakeClock
@@ -463,7 +462,7 @@ def test_a_date_that_no_calendar_has_harms_nobody(name: str, status: int) -> Non
 class Careless(Ledger):
     """A ledger that cannot read what it is told."""
 
-    def observed(self, *_: object) -> None:
+    def observe_headers(self, *_: object) -> None:
         raise OverflowError
 
 

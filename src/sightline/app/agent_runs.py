@@ -18,12 +18,10 @@ from sightline.app.parts import means_of, open_configured_store
 from sightline.catalog.loading import variables_of
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.store.logbook import Logbook
-from sightline.store.store import Store
+from sightline.store.store import Logbook, Store
 from sightline.transport.embedded.process import KEY_VARIABLE
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.target import target
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, target
 
 _LOG = logging.getLogger("sightline")
 

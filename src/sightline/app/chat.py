@@ -21,7 +21,7 @@ from sightline.errors import Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.gateway.models import list_models
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 
 def open_chat(

@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING
 
 from sightline.app.configuration import Configuration
 from sightline.app.machine import Ids, SystemClock, chance
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.facts import Prices
-from sightline.catalog.lookup import facts_of
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
-from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
-from sightline.transport.probing import probe
+from sightline.transport.http.client import HttpClient, probe
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
 from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
@@ -35,8 +32,8 @@ if TYPE_CHECKING:
     from sightline.exchange.interception_store import KeptInterception
     from sightline.exchange.relay import Relay
     from sightline.store.entries import Entry
-    from sightline.store.folding import PriceList
     from sightline.store.store import Store
+    from sightline.store.summary import PriceList
     from sightline.telemetry.exporter import Exporter
 
 
@@ -56,7 +53,7 @@ def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
 def is_installed() -> bool:
     """Whether the embedded model can be started: its engine and its weights are there."""
     from sightline.transport.embedded.child import ENGINE
-    from sightline.transport.embedded.weights import find_weights
+    from sightline.transport.embedded.machine import find_weights
 
     return find_spec(ENGINE) is not None and find_weights() is not None
 

@@ -24,7 +24,7 @@ from sightline.app.parts import (
 )
 from sightline.app.running_server import announce, withdraw
 from sightline.exchange.memory import Memory, save_regularly
-from sightline.transport.probing import probe
+from sightline.transport.http.client import probe
 
 if TYPE_CHECKING:
     from sightline.agent.api.runs import Runs

@@ -16,8 +16,8 @@ from sightline.exchange.recording.records import Records
 from sightline.exchange.relay import Relay
 from sightline.exchange.resend import Resender
 from sightline.exchange.viewer import Viewer
-from sightline.store.folding import PriceList
 from sightline.store.store import Store
+from sightline.store.summary import PriceList
 from sightline.web.routes import Calls
 from sightline.workbench.about import about
 from sightline.workbench.access import Access

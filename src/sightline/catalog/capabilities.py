@@ -1,13 +1,20 @@
-"""What a model cannot do of what a request asks, so that it is said and not ignored. What is not known is allowed."""
+"""What a model cannot do of what a request asks, and the tools that an API has by itself.
 
-from collections.abc import Iterator
+What is not known is allowed. `local_shell` asks the client to run a command; `web_search` is run by the provider.
+Whether a model has one is a fact of the catalogue (`tool_kinds`).
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Code, Fault
+from sightline.model.json import JsonObject
 from sightline.model.options import Reasoning, SchemaFormat
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, ToolResult
 from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool, Tool
 
 _MODALITIES: dict[Modality, str] = {"image": "an image", "pdf": "a PDF", "audio": "audio"}
 
@@ -45,8 +52,8 @@ def refusals(request: Request, facts: Facts) -> list[UnsupportedFeature]:
         )
     if facts.max_output is not None and options.max_tokens is not None and options.max_tokens > facts.max_output:
         at = options.places.get("max_tokens", "/options/max_tokens")
-        told = f"it cannot write {options.max_tokens} tokens"
-        found.append(UnsupportedFeature(at, told, f"Ask for {facts.max_output} tokens at most."))
+        message = f"it cannot write {options.max_tokens} tokens"
+        found.append(UnsupportedFeature(at, message, f"Ask for {facts.max_output} tokens at most."))
     return found
 
 
@@ -54,10 +61,10 @@ def refuse(request: Request, facts: Facts, model: str) -> None:
     """Raise a fault that names everything that the model cannot do."""
     found = refusals(request, facts)
     if found:
-        told = "; ".join(dict.fromkeys(refusal.message for refusal in found))
+        message = "; ".join(dict.fromkeys(refusal.message for refusal in found))
         hint = " ".join(dict.fromkeys(refusal.hint for refusal in found))
         raise Fault(
-            Code.INVALID_REQUEST, f"{model} cannot do what is asked: {told}", hint=hint, pointer=found[0].pointer
+            Code.INVALID_REQUEST, f"{model} cannot do what is asked: {message}", hint=hint, pointer=found[0].pointer
         )
 
 
@@ -101,3 +108,32 @@ def _is_wanted(reasoning: Reasoning) -> bool:
         or bool(reasoning.budget)
         or reasoning.summary not in (None, "none")
     )
+
+
+HostedTool: TypeAlias = Literal["local_shell", "web_search"]
+
+RESPONSES = "openai-responses"
+
+FORMS: Mapping[HostedTool, Mapping[str, JsonObject]] = {
+    "local_shell": {RESPONSES: {"type": "local_shell"}},
+    "web_search": {
+        RESPONSES: {"type": "web_search"},
+        "anthropic": {"type": "web_search_20250305", "name": "web_search"},
+        "gemini": {"googleSearch": {}},
+    },
+}
+"""The same tool in each dialect that has it."""
+
+
+def make_native_tool(kind: HostedTool) -> OpaqueTool:
+    """The tool before it is known in which dialect it will be offered."""
+    return OpaqueTool(RESPONSES, FORMS[kind][RESPONSES])
+
+
+def native_tool_kind(tool: Tool) -> HostedTool | None:
+    """Which of these tools it is, in whatever dialect; None for any other."""
+    if isinstance(tool, OpaqueTool):
+        for kind, forms in FORMS.items():
+            if forms.get(tool.dialect) == tool.value:
+                return kind
+    return None

@@ -1,7 +1,7 @@
-"""What is wrong with a configuration although each value has the right type.
+"""Checks of values that have the right type and are still wrong.
 
-The mistakes that cost people most: a key where the name of its variable belongs, an address that is none, and a name
-that nothing has. A value that may be a secret is never repeated.
+They are for the mistakes that cost people most: a key where the name of its variable belongs, an invalid address, and
+an unknown name. A value that may be a secret is never repeated.
 """
 
 import re
@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.problem import ConfigProblem, Mistake, Path, format_path, nearest, problem_at, quote_word
+from sightline.catalog.problem import (
+    ConfigProblem,
+    Mistake,
+    Path,
+    format_path,
+    nearest,
+    problem_at,
+    quote_word,
+)
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import PlaceOf
 from sightline.model.header_names import CREDENTIALS, OF_A_BODY, OF_A_CONNECTION, QUERY_CREDENTIALS, TOKEN

@@ -1,16 +1,14 @@
-"""Which provider and which model a wish means, and what is known of both."""
+"""Which provider and which model a model name means, and what is known of both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, entry_of, facts_of, family_of, spellings
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.lookup import entry_of, facts_of, family_of, spellings
 from sightline.catalog.problem import nearest, quote_word
-from sightline.catalog.provider import DialectName, Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import DialectName, Provider, Route
 from sightline.errors import Code, Fault
 
 
@@ -28,7 +26,7 @@ class ModelChoice:
 
     @property
     def dialect(self) -> DialectName:
-        """What to speak: as the request came where the provider understands that, else the provider's own."""
+        """The dialect to send: that of the request where the provider understands it, else the provider's own."""
         if self.arriving is not None and self.arriving in self.provider.also and self._is_spoken_well(self.arriving):
             return self.arriving
         return self.provider.dialect
@@ -51,7 +49,7 @@ def choose(
     has_key: Callable[[Provider], bool],
     arriving: DialectName | None = None,
 ) -> ModelChoice:
-    """What a wish means: by a route, by the provider that it names, else by who is known to serve the model."""
+    """What a model name means: by a route, by the provider that it names, else by who is known to serve the model."""
     name, _, model = wanted.partition("/")
     name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
     for route in catalog.routes:

@@ -1,4 +1,4 @@
-"""Programs and libraries that are known to speak to a model: where each reads its base URL and its credential from."""
+"""Programs and libraries that are known to call a model: where each reads its base URL and its credential from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.catalog.capabilities import refuse
+from sightline.catalog.capabilities import FORMS, RESPONSES, HostedTool, native_tool_kind, refuse
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.hosted_tools import FORMS, RESPONSES, HostedTool, native_tool_kind
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -150,7 +149,7 @@ def complete(request: Request, *, provider: Provider, facts: Facts, dialect: str
 
 
 def base_instructions(family: Family, tools: tuple[Tool, ...]) -> str:
-    """What the family is told where the caller has no instructions instead."""
+    """The family's instructions, where the caller has none."""
     needs_more = family.needs_special_apply_patch_instructions and PATCH_TOOL not in _tool_names(tools)
     return "\n".join(filter(None, (family.base_instructions, family.tool_instructions if needs_more else "")))
 
@@ -168,7 +167,7 @@ def conversation_of(model: str, prompt: Prompt) -> str:
 
 
 def _store(quirks: Quirks, dialect: str) -> bool | None:
-    """What `store` says. Chat Completions stores nothing unless it is told to, and many providers refuse the field:
+    """What `store` says. Chat Completions stores nothing by default, and many providers refuse the field:
     there it is said only to those that are known to take it. What Azure needs to find items again, Chat does not."""
     match dialect:
         case "openai-responses":
@@ -195,7 +194,7 @@ def _cache_key(conversation: str, quirks: Quirks, dialect: str) -> str | None:
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether nobody could answer this message: it only instructs, or there is nothing in it."""
+    """Whether this message needs no answer: it only instructs, or there is nothing in it."""
     return message.role in ("system", "developer") or all(_says_nothing(part) for part in message.parts)
 
 
@@ -217,7 +216,7 @@ def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
 
 
 class _Composing:
-    """One prompt on its way to one model."""
+    """Composes the request of one prompt to one model."""
 
     def __init__(
         self, prompt: Prompt, provider: Provider, family: Family, facts: Facts, model: str, dialect: str
@@ -259,7 +258,7 @@ class _Composing:
         return OpaqueTool(self._dialect, form)
 
     def tool_choice(self) -> ToolChoice | None:
-        """The caller's choice; the Responses API is told the usual one explicitly."""
+        """The caller's choice; the Responses API gets the default explicitly."""
         choice, tools = self._prompt.tool_choice, self._prompt.tools
         if not tools:
             if choice is not None and (choice.mode not in ("auto", "none") or choice.names):
@@ -275,14 +274,14 @@ class _Composing:
         return choice
 
     def parallel(self) -> bool | None:
-        """Whether calls may come in parallel; the Responses API is told that they may not unless somebody wants it."""
-        wish, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
+        """Whether calls may come in parallel; the Responses API gets false unless the caller wants it."""
+        wanted, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
         can_call = bool(self._prompt.tools) and (choice is None or choice.mode != "none")
         if not can_call and not self._is_responses:
             return None
         if self._means.one_call and self._quirks.parallel_tool_calls:
-            return bool(wish and can_call) if self._is_responses else wish
-        if wish is False and can_call:
+            return bool(wanted and can_call) if self._is_responses else wanted
+        if wanted is False and can_call:
             why = "the provider cannot be asked for it"
             raise self._refusal("calls cannot be held to one at a time", why, "Leave parallel_tool_calls out.")
         return None

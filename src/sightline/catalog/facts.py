@@ -39,7 +39,7 @@ Sampler: TypeAlias = Literal[
 """Options of a request that some models refuse, under their canonical names."""
 
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "budget", "off"]
-"""How a Claude model can be told to think: as it sees fit, between tool calls only, up to a budget, or not at all."""
+"""The thinking modes of Claude models: as it sees fit, between tool calls only, up to a budget, or not at all."""
 
 ToolKindName: TypeAlias = Literal["custom", "local_shell", "web_search"]
 """Kinds of tools beside functions: free text, commands that the client runs, and a search that the provider runs."""
@@ -64,7 +64,7 @@ class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """US dollars for a million tokens, and the month in which somebody looked. `long` are those of long prompts.
+    """US dollars for a million tokens, and the month in which they were looked up. `long` are those of long prompts.
 
     `cache_write_1h` is what tokens cost that the cache keeps for an hour. `providers` are those whose prices these are;
     without it, the model's providers.
@@ -103,10 +103,10 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """What budgets, checks and displays need to know of a model.
 
     `tokenizer` names the model's own encoding; where that is not public, `nearest_tokenizer` names one that comes close
-    and `chars_per_token` stands in. `message_tokens`, `name_tokens` and `reply_tokens` are what the provider adds for
+    and `chars_per_token` is used. `message_tokens`, `name_tokens` and `reply_tokens` are what the provider adds for
     each message, each name, and once. Limits are per minute (`rpm`, `tpm`) and per day (`rpd`, `tpd`).
 
-    Where `nearest_tokenizer` stands in, its count is taken times `token_ratio`, give or take the share `token_spread`.
+    Where `nearest_tokenizer` is used, its count is taken times `token_ratio`, give or take the share `token_spread`.
     A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
     request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside

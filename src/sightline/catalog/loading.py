@@ -1,16 +1,20 @@
-"""The whole configuration from its texts: Sightline's own tables, the user's file, and the environment over both."""
+"""The whole configuration: Sightline's own tables, the user's file and the environment, merged key by key.
 
+`SIGHTLINE_SERVER_PORT` is `server.port`. What a variable means follows from the schema: existing names are tried first,
+the longest first; a new name ends where the longest known key begins. Each value still knows where it was set.
+"""
+
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, providers_at_other_sites, without_prices
 from sightline.catalog.checks import check
-from sightline.catalog.environment import settings_in
-from sightline.catalog.pricing import providers_at_other_sites, without_prices
 from sightline.catalog.problem import (
     ConfigLocation,
     ConfigProblem,
@@ -18,98 +22,157 @@ from sightline.catalog.problem import (
     Path,
     fault_of,
     format_path,
+    likely,
     nearest,
     problem_at,
     quote_word,
 )
 from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
-from sightline.catalog.reading import describe_value, fields_of, read, type_of
-from sightline.catalog.toml import TomlDocument, TomlText, parse_toml
+from sightline.catalog.reading import describe_type, describe_value, fields_of, plain, read, type_of
+from sightline.catalog.toml import TomlText, own_names, parse_toml
 from sightline.model.json import Json, JsonObject
 
-TABLES: Mapping[str, str] = {"model_providers": "providers"}
+PREFIX = "SIGHTLINE_"
 
-KEYS: Mapping[str, Mapping[str, str]] = {
-    "providers": {
-        "name": "title",
-        "env_key": "key_env",
-        "env_key_instructions": "key_help",
-        "wire_api": "dialect",
-        "query_params": "query",
-        "http_headers": "headers",
-        "env_http_headers": "env_headers",
-    },
-    "families": {"family": "title"},
-}
+RESERVED = frozenset({"SIGHTLINE_CONFIG", "SIGHTLINE_DATA", "SIGHTLINE_LOCAL_KEY"})
+"""Variables of ours that are no keys of the configuration."""
 
-WIRE_APIS: Mapping[str, str] = {"responses": "openai-responses", "chat": "openai-chat"}
+_OUTSIDE = re.compile(r"[^A-Za-z0-9]")
 
 
-def own_names(document: TomlDocument) -> tuple[TomlDocument, list[ConfigProblem]]:
-    """The document with every synonym replaced by our own name. A synonym beside its own name is a mistake."""
-    renaming = _Renaming(document)
-    return replace(document, tree=renaming.tree(), moved=renaming.moved), renaming.problems
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value that a variable sets."""
 
+    variable: str
+    path: tuple[str, ...]
+    value: Json
 
-class _Renaming:
-    def __init__(self, document: TomlDocument) -> None:
-        self.moved: dict[Path, Path] = {}
-        self.problems: list[ConfigProblem] = []
-        self._document = document
+    @property
+    def builtin(self) -> bool:
+        """It is the user's."""
+        return False
 
+    @property
     def tree(self) -> JsonObject:
-        tree = dict(self._document.tree)
-        for synonym, own in TABLES.items():
-            moved = tree.pop(synonym, None)
-            if isinstance(moved, dict):
-                tree[own] = self._merge_synonym(synonym, moved, own, tree.get(own, {}))
-        for table, keys in KEYS.items():
-            entries = tree.get(table)
-            if isinstance(entries, dict):
-                tree[table] = {name: self._rename_keys((table, name), entry, keys) for name, entry in entries.items()}
-        return tree
+        """The value in the tables around it."""
+        value = self.value
+        for step in reversed(self.path):
+            value = {step: value}
+        assert isinstance(value, dict)  # a path has one step at least
+        return value
 
-    def _merge_synonym(self, synonym: str, moved: JsonObject, own: str, present: Json) -> Json:
-        if not isinstance(present, dict):
-            return present
-        self.moved.update({(own, name): (synonym, name) for name in moved if name not in present})
-        if not present:
-            self.moved[own,] = (synonym,)
-        for name in moved.keys() & present.keys():
-            self._both(
-                (synonym, name), f"{format_path((synonym, name))} and {format_path((own, name))} are the same table"
-            )
-        return {**present, **{name: table for name, table in moved.items() if name not in present}}
+    def place(self, path: Path) -> ConfigLocation:
+        """The variable, whichever part of its value is meant."""
+        return ConfigLocation("environment", variable=self.variable)
 
-    def _rename_keys(self, path: Path, entry: Json, keys: Mapping[str, str]) -> Json:
-        if not isinstance(entry, dict):
-            return entry
-        renamed: JsonObject = {}
-        origin = self.moved.get(path, path)
-        for name, value in entry.items():
-            own = keys.get(name, name)
-            if own != name and own in entry:
-                self._both((*origin, name), f"{format_path(path)} has both {quote_word(name)} and {quote_word(own)}")
-                continue
-            if own != name:
-                self.moved[*path, own] = (*origin, name)
-            renamed[own] = self._dialect((*origin, name), value) if name == "wire_api" and own != name else value
-        return renamed
 
-    def _dialect(self, path: Path, value: Json) -> Json:
-        if not isinstance(value, str):
-            return value
-        if value.lower() not in WIRE_APIS:
-            message = (
-                f"{format_path(path)} must be one of {', '.join(map(quote_word, WIRE_APIS))}, not {quote_word(value)}"
-            )
-            self.problems.append(problem_at(self._document.place(path), path, message, nearest(value, WIRE_APIS)))
-            return "openai-chat"
-        return WIRE_APIS[value.lower()]
+@dataclass(frozen=True, slots=True)
+class _Target:
+    path: tuple[str, ...]
+    kind: inspect.Type
 
-    def _both(self, path: Path, message: str) -> None:
-        hint = "They mean the same; keep one of them."
-        self.problems.append(problem_at(self._document.place(path), path, message, hint))
+
+def settings_in(
+    environment: Mapping[str, str], schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]
+) -> tuple[list[Setting], list[ConfigProblem]]:
+    """What the variables set. `schema` has the top-level tables, `tree` the names that exist in them."""
+    settings: list[Setting] = []
+    problems: list[ConfigProblem] = []
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX) or variable in RESERVED:
+            continue
+        target = _match_table(schema, variable.removeprefix(PREFIX), tree, ())
+        if target is None:
+            problems.append(_unknown(variable, schema, tree))
+            continue
+        try:
+            settings.append(Setting(variable, target.path, _value(target.kind, environment[variable])))
+        except ValueError:
+            message = f"{format_path(target.path)} must be {describe_type(target.kind)}, written as in the file"
+            problems.append(problem_at(ConfigLocation("environment", variable=variable), target.path, message))
+    return settings, problems
+
+
+def variable_form(name: str) -> str:
+    """How a name is spelled inside a variable's name."""
+    return _OUTSIDE.sub("_", name).upper()
+
+
+def _match_table(
+    kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...]
+) -> _Target | None:
+    for name in sorted(kinds, key=len, reverse=True):
+        form = variable_form(name)
+        if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
+            below = known.get(name)
+            tail = rest[len(form) + 1 :]
+            target = _target(kinds[name], tail, below if isinstance(below, dict) else {}, (*path, name))
+            if target is not None:
+                return target
+    return None
+
+
+def _target(kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...]) -> _Target | None:
+    if not rest:
+        return _Target(path, kind)
+    match plain(kind):
+        case inspect.StructType() as struct:
+            return _match_table({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
+        case inspect.DictType(key_type=inspect.LiteralType(values=names), value_type=item):
+            return _match_table(dict.fromkeys(map(str, names), item), rest, known, path)
+        case inspect.DictType(value_type=item):
+            return _match_table(dict.fromkeys(known, item), rest, known, path) or _new(item, rest, path)
+        case _:
+            return None
+
+
+def _new(item: inspect.Type, rest: str, path: tuple[str, ...]) -> _Target | None:
+    if not isinstance(item, inspect.StructType):
+        return _Target((*path, rest.lower()), item)
+    for cut in re.finditer("_", rest):
+        target = _target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()))
+        if cut.start() and cut.end() < len(rest) and target is not None:
+            return target
+    return None
+
+
+def _value(kind: inspect.Type, text: str) -> Json:
+    if isinstance(plain(kind), inspect.StrType | inspect.LiteralType):
+        return text
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except RecursionError:
+        raise ValueError(text) from None
+    if len(document) != 1:
+        raise ValueError(text)
+    return document["value"]  # type: ignore[no-any-return]
+
+
+def _unknown(variable: str, schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]) -> ConfigProblem:
+    known = [f"{PREFIX}{name}" for name in _every_name(schema, tree)]
+    # Thousands of names begin alike, so that it takes much likeness to mean anything.
+    hint = likely(variable, known, 0.9) or "docs/reference/configuration.md says how the names are made."
+    return problem_at(
+        ConfigLocation("environment", variable=variable), (), "no key of the configuration has this name", hint
+    )
+
+
+def _every_name(kinds: Mapping[str, inspect.Type], known: Mapping[str, Json]) -> Iterator[str]:
+    for name, kind in kinds.items():
+        form = variable_form(name)
+        below = known.get(name)
+        names: Mapping[str, Json] = below if isinstance(below, dict) else {}
+        match plain(kind):
+            case inspect.StructType() as struct:
+                inner = {each: field.type for each, field in fields_of(struct).items()}
+            case inspect.DictType(value_type=item):
+                inner = dict.fromkeys(names, item)
+            case _:
+                inner = {}
+                yield form
+        for rest in _every_name(inner, names):
+            yield f"{form}_{rest}"
 
 
 class ValueOrigin(Protocol):
@@ -121,7 +184,7 @@ class ValueOrigin(Protocol):
         ...
 
     def place(self, path: Path) -> ConfigLocation:
-        """Where exactly the value at this path stands."""
+        """The exact location of the value at this path."""
         ...
 
 
@@ -270,8 +333,8 @@ def _texts(tables: Mapping[str, JsonObject], key: str) -> dict[str, str]:
 
 
 def _problems_of_user(problems: list[ConfigProblem], documents: Sequence[TomlText]) -> list[ConfigProblem]:
-    """What the user can mend. Sightline's own tables are sound by themselves: what is wrong there, too, only follows
-    from what is wrong with the user's."""
+    """The problems that the user can fix. Sightline's own tables are sound by themselves: a problem there only follows
+    from one of the user's."""
     own = {source.file for source in documents if source.builtin}
     return [problem for problem in problems if problem.file not in own] or problems
 

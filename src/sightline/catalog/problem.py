@@ -53,7 +53,7 @@ def fault_of(problems: Sequence[ConfigProblem]) -> Fault:
 
 
 def format_path(path: Path) -> str:
-    """A path as it would stand in the file: `models."acme/large".prices`, `routes[0]`."""
+    """A path as it is written in the file: `models."acme/large".prices`, `routes[0]`."""
     text = ""
     for step in path:
         if isinstance(step, int):

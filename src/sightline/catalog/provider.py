@@ -1,4 +1,4 @@
-"""A provider: where it is, what it speaks, how to show who is asking, and in what it differs."""
+"""A provider, how its kind is recognised, and the routes that choose one."""
 
 import re
 from typing import Annotated, Literal, TypeAlias
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""How a base URL begins whose address stands in the environment."""
+"""How a base URL begins whose address is in the environment."""
 
 DialectName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -45,13 +45,13 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One provider. `dialect` is what our own requests speak to it; `also` are others that it understands, each with
+    """One provider. `dialect` is the one of our own requests; `also` are others that it understands, each with
     its base URL (empty: the same).
 
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
-    where it is not the dialect's. `headers` are sent as they stand; `env_headers` name variables that hold the values
+    where it is not the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
-    whose clients speak to this provider where nobody says otherwise, with a credential of their own if no key is set.
+    whose clients use this provider by default, with a credential of their own if no key is set.
 
     `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
     the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
@@ -90,3 +90,43 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         if self.own_retries is not None:
             return self.own_retries
         return OWN_STREAM_RETRIES if is_stream else OWN_REQUEST_RETRIES
+
+
+class Route(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, rename={"as_": "as"}
+):
+    """`model` is a glob over the model that was asked for, `dialect` narrows it to requests that arrive in that one.
+
+    `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss;
+    `retries` is how often its requests are sent again.
+    """
+
+    model: str = "*"
+    dialect: DialectName | None = None
+    provider: str
+    as_: str = ""
+    system: Literal["in_place", "merge_leading", "merge_all"] = "in_place"
+    strict: bool = False
+    retries: Retries | None = None
+
+
+class Detection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`provider` holds for each provider that is called by one of `names` or whose base URL contains one of
+    `url_contains` and none of `not_url_contains`. Case does not matter, and what the user has set stays."""
+
+    names: tuple[str, ...] = ()
+    url_contains: tuple[str, ...] = ()
+    not_url_contains: tuple[str, ...] = ()
+    provider: Provider = Provider()
+
+    def fits(self, name: str, provider: Provider) -> bool:
+        """Whether this provider is of that kind."""
+        called = {name.lower(), provider.title.lower()}
+        if any(each.lower() in called for each in self.names):
+            return True
+        url = provider.base_url.lower()
+        return _holds_any(url, self.url_contains) and not _holds_any(url, self.not_url_contains)
+
+
+def _holds_any(url: str, marks: tuple[str, ...]) -> bool:
+    return any(mark.lower() in url for mark in marks)

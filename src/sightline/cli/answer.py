@@ -15,8 +15,7 @@ from sightline.model.events import (
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Reply
 from sightline.model.report import Report
-from sightline.tokens.cost import cost_of
-from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"

@@ -71,7 +71,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _unusable(loaded: "Configuration") -> list[Fault]:
     """What is well formed and cannot work: a model that nobody has, certificates that are not there."""
     from sightline.catalog.choose import choose
-    from sightline.transport.http.trust import Trust
+    from sightline.transport.http.dialling import Trust
 
     faults = []
     try:

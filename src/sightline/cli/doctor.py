@@ -88,9 +88,8 @@ def _keys(loaded: "Configuration") -> list["DiagnosisFinding"]:
 
 def _network(loaded: "Configuration") -> list["DiagnosisFinding"]:
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
-    from sightline.transport.http.proxies import Proxies
-    from sightline.transport.http.target import Origin
-    from sightline.transport.http.trust import Trust
+    from sightline.transport.http.dialling import Trust
+    from sightline.transport.http.target import Origin, Proxies
 
     found: list[DiagnosisFinding] = []
     try:
@@ -111,7 +110,7 @@ def _tokenizer() -> list["DiagnosisFinding"]:
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     try:
-        from sightline.tokens.tokenizer import count_tokens
+        from sightline.tokens.text_count import count_tokens
 
         count_tokens("o200k_base", "what you see")
     except ImportError as error:

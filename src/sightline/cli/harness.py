@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
     from sightline.catalog.compose import Prompt
     from sightline.cli.keyboard import Keyboard
-    from sightline.testing.script import Script
-    from sightline.testing.scripted_provider import ScriptedProvider
-    from sightline.testing.scripted_tools import ScriptedTools
+    from sightline.testing.script import Script, ScriptedProvider, ScriptedTools
 
 SESSION = "harness"
 PROVIDER = "script"
@@ -100,7 +98,7 @@ class _Playing:
     async def play(self, folder: str) -> int:
         """Play it, with the record in this folder."""
         from sightline.app.machine import SystemClock
-        from sightline.testing.scripted_provider import ScriptedProvider
+        from sightline.testing.script import ScriptedProvider
 
         delay = self._arguments.delay
         async with ScriptedProvider(self._script, self._spoken, sleep=SystemClock().sleep, delay=delay) as provider:
@@ -118,7 +116,7 @@ class _Playing:
     async def _with_tools(self, provider: "ScriptedProvider", folder: str) -> int:
         from sightline.agent.core.approval import ApprovalRule
         from sightline.cli.tool_run import open_tools_with_notes, policy_of, refuse_unattended
-        from sightline.testing.scripted_tools import ScriptedTools
+        from sightline.testing.script import ScriptedTools
 
         arguments = self._arguments
         async with open_tools_with_notes(self._loaded, tools_in(arguments, self._loaded)) as tools:

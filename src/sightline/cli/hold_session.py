@@ -15,7 +15,7 @@ from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.expression import TextTerm
-from sightline.filters.pattern import literal
+from sightline.filters.predicate import literal
 from sightline.filters.writing import write_expression
 from sightline.model.json import Json
 

@@ -144,7 +144,7 @@ def _ignore(_event: "StreamEvent") -> None:
 def _conclude(
     arguments: argparse.Namespace, loaded: "Configuration", exchange: "RecordedExchange", reply: "Reply", seconds: float
 ) -> None:
-    from sightline.catalog.lookup import facts_of
+    from sightline.catalog.catalog import facts_of
     from sightline.cli.answer import summary
     from sightline.model.reply import reply_json
     from sightline.wire.jsontext import encode

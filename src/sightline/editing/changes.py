@@ -1,11 +1,17 @@
-"""What each operation does to a draft. Places in operations are places on screen."""
+"""What each operation does to a draft, and what it deletes together with its target so that the rest stays valid.
 
-from collections.abc import Mapping
+Places in operations are places on screen.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from sightline.editing.cascade import cascade_of
+from sightline.dialects.registry import dialect
+from sightline.editing.deletions import Deletions, edit_refusal, parent_of
 from sightline.editing.document import WholeDocument
-from sightline.editing.leaves import EditableText, Leaf, words_of, words_of_option, words_of_tool
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -20,15 +26,13 @@ from sightline.editing.operations import (
     SetRole,
     SetText,
 )
-from sightline.editing.part_details import can_gain_text
-from sightline.editing.places import edit_refusal, parent_of
-from sightline.editing.soundness import check_readable, check_sound
-from sightline.editing.spread import spread_over_parts
-from sightline.editing.target import EditTarget, target_of
+from sightline.editing.reading import DocumentReading
+from sightline.editing.targets import EditTarget, replace_text, target_of, with_role
 from sightline.errors import Code, Fault
-from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall
+from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire import jsontext
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import covers, index, join, parse_pointer, refusal, resolve
@@ -37,128 +41,188 @@ if TYPE_CHECKING:
     from sightline.editing.draft import Draft
 
 
-_WORDS: Mapping[str, Json] = {role: role for role in ("system", "developer", "user", "assistant")}
-ROLES: Mapping[str, Mapping[str, Json]] = {
-    "openai-chat": _WORDS,
-    "openai-responses": _WORDS,
-    "anthropic": {"user": "user", "assistant": "assistant", "system": "system"},
-    "gemini": {"user": "user", "assistant": "model"},
-    "raw": {"system": 0, "user": 1, "assistant": 2},
-}
-"""What stands in the field `role` for each role that a message can be given."""
+_NUMBER = re.compile("[0-9]+")
 
 
-def text_part(name: str, role: str, text: str) -> JsonObject:
-    """A part that holds these words."""
-    match name:
-        case "gemini":
-            return {"text": text}
-        case "raw":
-            return {"type": 1, "text": text}
-        case "openai-responses" if role == "assistant":
-            return {"type": "output_text", "text": text, "annotations": []}
-        case "openai-responses":
-            return {"type": "input_text", "text": text}
-        case _:
-            return {"type": "text", "text": text}
+def check_readable(before: "Draft", after: "Draft") -> None:
+    """Refuse what makes a request that could be read one that cannot."""
+    fault = after.fault
+    if fault is not None and before.fault is None:
+        raise edit_refusal(
+            f"the request could not be read any more: {fault.message}", fault.hint, pointer=fault.pointer
+        )
 
 
-def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:
-    """The members of an item that are others when somebody else says it."""
-    known = ROLES[name]
-    if role not in known:
-        raise edit_refusal(f"no message of {name} can be given the role {role!r}", f"Known here: {', '.join(known)}.")
-    if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts):
-        raise edit_refusal("this has no role of its own to change", "Move its words into a message first.")
-    if "role" not in item and name != "gemini":
-        raise edit_refusal("this has no role of its own to change", "Only a message has one.")
-    changed: JsonObject = {} if item.get("role") == known[role] else {"role": known[role]}
-    content = item.get("content")
-    if name == "openai-responses" and isinstance(content, list):
-        respoken = [_respoken(part, role) for part in content]
-        changed |= {} if respoken == content else {"content": respoken}
-    return changed
+def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> None:
+    """Refuse what brings an error that was not there before, nor in what the client sent.
+
+    What is restored may bring back those that the document has with nothing deleted.
+    """
+    if after is before:
+        return
+    check_readable(before, after)
+    found = _errors(before.dialect, after.request)
+    if not found:
+        return
+    allowed = [before.request, before.first.request, *([before.whole.reading.request] if restores else [])]
+    known = Counter[str]()
+    for request in allowed:
+        known |= Counter(map(_mask_numbers, _errors(before.dialect, request)))
+    # Ids and numbers are masked: how often a message occurs tells enough.
+    new = Counter(map(_mask_numbers, found)) - known
+    if new:
+        why = next(message for message in found if _mask_numbers(message) in new)
+        raise edit_refusal(f"the request would be rejected: {why}", "Change what that names first; nothing was done.")
 
 
-def _respoken(part: Json, role: str) -> Json:
-    """A text of the Responses API under the name that it has in this role."""
-    if not isinstance(part, dict) or part.get("type") not in ("input_text", "output_text"):
-        return part
-    kind = "output_text" if role == "assistant" else "input_text"
-    if part["type"] == kind:
-        return part
-    kept = {key: value for key, value in part.items() if key not in ("annotations", "logprobs")}
-    return {**kept, "type": kind, **({"annotations": []} if role == "assistant" else {})}
+def _errors(name: str, request: Request | None) -> list[str]:
+    problems = [] if request is None else dialect(name).problems(request)
+    return [problem.message for problem in problems if problem.severity == "error"]
 
 
-_ONE_BY_ONE = "Edit its parts one by one, or a value by its place."
+def _mask_numbers(message: str) -> str:
+    return _NUMBER.sub("#", message)
 
 
-def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDocument:
-    """The document with this text where the target's was."""
-    document = whole.reading.document
-    if target.part is not None:
-        return _spread_over_leaves(whole, [words_of(target.part, document)], text)
-    if target.tool is not None:
-        return _spread_over_leaves(whole, [words_of_tool(target.tool, document)], text)
-    if target.option is not None:
-        return _spread_over_leaves(whole, [words_of_option(target.option, resolve(document, target.option))], text)
-    if target.message is None:
-        raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
-    return _replace_message_text(whole, target.message, text)
+def cascade_of(
+    reading: DocumentReading, request: Request, deletions: Deletions, targets: frozenset[str]
+) -> frozenset[str]:
+    """Every place that goes when these do, without those that are gone already."""
+    cascade = _Cascade(reading, request, deletions)
+    cascade.gone |= targets
+    count = 0
+    while count != len(cascade.gone):
+        count = len(cascade.gone)
+        cascade.follow()
+    return frozenset(
+        place for place in cascade.gone if place not in deletions.places and not cascade.holds(parent_of(place))
+    )
 
 
-def _replace_message_text(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
-    live = [part for part in message.parts if not whole.deletions.holds(part.at)]
-    words: list[Part] = [part for part in live if isinstance(part, Text)]
-    paired: list[Part] = [part for part in live if isinstance(part, (ToolCall, ToolResult))]
-    chosen = words or (paired if len(paired) == 1 else [])
-    if chosen:
-        return _spread_over_leaves(whole, [words_of(part, whole.reading.document) for part in chosen], text)
-    if not can_gain_text(message, whole.deletions):
-        raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
-    return _with_front(whole, message, text) if text else whole
+class _Cascade:
+    def __init__(self, reading: DocumentReading, request: Request, deletions: Deletions) -> None:
+        self._reading = reading
+        self._request = request
+        self._before = deletions
+        self.gone: set[str] = set(deletions.places)
+
+    def holds(self, pointer: str) -> bool:
+        """Whether a place is gone."""
+        while pointer:
+            if pointer in self.gone:
+                return True
+            pointer = parent_of(pointer)
+        return False
+
+    def follow(self) -> None:
+        """One step further."""
+        for one, other in self._reading.pairs:
+            self._together([one, other])
+        for pieces in _thoughts(self._request):
+            self._together(pieces)
+        for message in self._request.messages:
+            if self._says_nothing(message):
+                self.gone.add(message.at)
+        self._reasoning()
+        self._drop_orphan_text()
+        self._tools()
+        self._drop_empty_holders()
+
+    def _together(self, parts: list[Part]) -> None:
+        if any(self.holds(part.at) for part in parts):
+            self.gone |= {part.at for part in parts if not self.holds(part.at)}
+
+    def _says_nothing(self, message: Message) -> bool:
+        """Whether a message has lost something, and what it still holds is no message: marks, or a mere thought."""
+        if self.holds(message.at) or not any(self.holds(part.at) for part in message.parts):
+            return False
+        return all(self.holds(part.at) or _is_silent(part) for part in message.parts)
+
+    def _reasoning(self) -> None:
+        """An item of reasoning goes with what it led to, where reasoning is an item."""
+        if self._reading.name != "openai-responses":
+            return
+        messages = self._request.messages
+        before = [message for message in messages if not self._before.holds(message.at)]
+        followers = dict(pairwise(message.at for message in before))
+        after = [message for message in messages if not self.holds(message.at)]
+        for message, follower in zip(after, (*after[1:], None), strict=False):
+            led_to = followers.get(message.at)
+            is_left = follower is None or follower.role != "assistant" or _is_reasoning(follower)
+            if is_left and _is_reasoning(message) and led_to is not None and self.holds(led_to):
+                self.gone.add(message.at)
+
+    def _drop_orphan_text(self) -> None:
+        """Where two turns of the model must not follow each other, what was said to a call that is gone goes too."""
+        if self._reading.name != "gemini":
+            return
+        after = [message for message in self._request.messages if not self.holds(message.at)]
+        for message, follower in pairwise(after):
+            is_doubled = message.role == follower.role == "assistant" and self._has_call(follower, gone=False)
+            if is_doubled and self._has_call(message, gone=True):
+                self.gone.add(message.at)
+
+    def _has_call(self, message: Message, *, gone: bool) -> bool:
+        return any(isinstance(part, ToolCall) and self.holds(part.at) == gone for part in message.parts)
+
+    def _tools(self) -> None:
+        """A choice among tools goes with the tools, or with the one that it names."""
+        request = self._request
+        lost = [tool for tool in request.tools if self.holds(tool.at)]
+        if not lost:
+            return
+        kept = [tool for tool in request.tools if not self.holds(tool.at)]
+        choice = request.tool_choice
+        names = {name for tool in kept for name in _names(tool)}
+        is_lost = any(name not in names for tool in lost for name in _names(tool))
+        if choice is not None and (not kept or (is_lost and choice.names and not names.issuperset(choice.names))):
+            self._drop(choice.at)
+        if not kept and request.parallel_tool_calls is not None:
+            self._drop(request.parallel_at)
+
+    def _drop(self, place: str) -> None:
+        if not self.holds(place):
+            self.gone.add(place)
+
+    def _drop_empty_holders(self) -> None:
+        """A list or an object goes with the last thing in it, except the conversation and the document."""
+        for holder in {parent_of(place) for place in self.gone}:
+            if holder in ("", self._reading.container) or self.holds(holder):
+                continue
+            value = resolve(self._reading.document, holder)
+            if sum(parent_of(place) == holder for place in self.gone) == len(value):  # type: ignore[arg-type]
+                self.gone.add(holder)
 
 
-def _spread_over_leaves(whole: WholeDocument, words: list[EditableText], text: str) -> WholeDocument:
-    """The text spread over these words; what is read-only may be among them as long as the edit does not touch it."""
-    leaves = [leaf for each in words for leaf in each.leaves]
-    if not leaves:
-        raise edit_refusal("this has no text that can be edited", words[0].reason or _ONE_BY_ONE)
-    reasons = [each.reason for each in words for _ in each.leaves]
-    for leaf, reason, new in zip(leaves, reasons, spread_over_parts([leaf.text for leaf in leaves], text), strict=True):
-        if new == leaf.text:
-            continue
-        if reason:
-            raise edit_refusal("the edit touches a part that is read-only", reason, pointer=leaf.pointer)
-        whole = _write_leaf(whole, leaf, new)
-    return whole
+def _names(tool: Tool) -> list[str]:
+    """The names under which a choice can ask for a tool."""
+    return [function.name for function in tool.functions] if isinstance(tool, OpaqueTool) else [tool.name]
 
 
-def _write_leaf(whole: WholeDocument, leaf: Leaf, text: str) -> WholeDocument:
-    value: Json = jsontext.decode(text) if leaf.is_json else text
-    if not leaf.is_there:
-        return whole.insert(leaf.pointer, value)
-    if leaf.is_json and jsontext.encode(value) == jsontext.encode(resolve(whole.reading.document, leaf.pointer)):
-        return whole
-    return whole.set(leaf.pointer, value)
+def _is_silent(part: Part) -> bool:
+    return isinstance(part, (CacheBreakpoint, Thinking)) or (isinstance(part, Opaque) and part.mirrored)
 
 
-def _with_front(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
-    """A message without words gets one part of them, in front."""
-    name, item = whole.reading.name, resolve(whole.reading.document, message.at)
-    part = text_part(name, message.role, text)
-    if isinstance(item, list):
-        return whole.insert(join(message.at, 0), part)
-    key = "parts" if name == "gemini" else "content"
-    held = item.get(key) if isinstance(item, dict) else None
-    place = join(message.at, key)
-    if isinstance(held, list):
-        return whole.insert(join(place, 0), part)
-    if held is not None or not isinstance(item, dict):
-        raise edit_refusal("there is no list that could take a text", "Set the value by its place.", pointer=place)
-    new: Json = [part]
-    return whole.set(place, new) if key in item else whole.insert(place, new)
+def _is_reasoning(message: Message) -> bool:
+    return any(isinstance(part, Thinking) for part in message.parts)
+
+
+def _thoughts(request: Request) -> Iterator[list[Part]]:
+    """The pieces of each thought that is split into pieces: one without the others is refused."""
+    if request.dialect != "gemini":
+        return
+    pieces: list[Part] = []
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, Opaque) and part.mirrored:
+                pieces.append(part)
+                is_sealed = isinstance(part.value, dict) and bool(part.value.keys() & _SEALS)
+                if is_sealed:
+                    yield pieces
+                    pieces = []
+
+
+_SEALS = {"thoughtSignature", "thought_signature"}
 
 
 Change: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch
@@ -312,7 +376,7 @@ def _duplicate(draft: "Draft", operation: Duplicate) -> WholeDocument:
     whole = draft.whole
     message = target_of(whole, operation.section, None).message
     if message is None or not _is_item(whole, message.at):
-        raise edit_refusal("this cannot be doubled", "Only an item of the conversation can stand there twice.")
+        raise edit_refusal("this cannot be doubled", "Only an item of the conversation can be duplicated.")
     if whole.deletions.holds(message.at):
         raise edit_refusal("what is deleted cannot be doubled", "Restore it first.")
     shown = whole.deletions.to_screen(message.at)

@@ -1,19 +1,160 @@
-"""What is soft-deleted: still in the whole document, cut out of the one on screen.
+"""Soft deletions and pointers: what is still in the whole document and cut out of the one on screen.
 
 Each deletion remembers what it took, so that restoring brings back exactly that. Between the whole document and the one
-on screen pointers differ by the positions of what was cut; this is the one place that translates.
+on screen pointers differ by the positions of what was cut; this is the one module that translates them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import TypeAlias
 
 import msgspec
 
-from sightline.editing.body import DocumentBytes
-from sightline.editing.places import Shift, parent_of, with_change, without_entries
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
+from sightline.wire import spans
+from sightline.wire.document import cuts
 from sightline.wire.pointer import covers, join, parse_pointer, resolve
+from sightline.wire.spans import Layout, Span
+
+
+def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> bytes:
+    """The bytes of a JSON text without some entries, named by the place of their container and their tokens in it."""
+    layouts = _Layouts(data)
+    gone: list[tuple[int, int]] = []
+    for holder, tokens in entries.items():
+        layout, names = layouts.of(holder), set(tokens)
+        keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
+        gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
+    view, pieces, kept = memoryview(data), list[memoryview](), 0
+    for start, stop in sorted(gone):
+        pieces.append(view[kept:start])
+        kept = stop
+    return b"".join((*pieces, view[kept:]))
+
+
+class _Layouts:
+    """The containers of a JSON text. Each is scanned once, so that many deletions do not scan the text as often."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._known: dict[str, Layout] = {}
+
+    def of(self, pointer: str) -> Layout:
+        """The entries of the container at a place."""
+        known = self._known.get(pointer)
+        if known is None:
+            if pointer:
+                above = self.of(parent_of(pointer))
+                at = above.entry(parse_pointer(pointer)[-1], pointer)
+                known = spans.layout_of(self._data, Span(above.starts[at], above.stops[at]), pointer)
+            else:
+                known, _ = spans.parent(self._data, "/-")
+            self._known[pointer] = known
+        return known
+
+
+Shift: TypeAlias = Callable[[str], str | None]
+"""A place before a change as it is called after it; None for a place that is gone."""
+
+
+def edit_refusal(message: str, hint: str, *, pointer: str | None = None) -> Fault:
+    """The fault of an operation that cannot be done to this document."""
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=pointer, status=422)
+
+
+def parent_of(pointer: str) -> str:
+    """The place that holds this one."""
+    return pointer[: pointer.rfind("/")]
+
+
+def shift_by_insertion(pointer: str) -> Shift:
+    """What an insertion before this position does to places; the position is a number."""
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: _step_position(place, parent, at, 1)
+
+
+def shift_by_removal(pointer: str, *, in_array: bool) -> Shift:
+    """What the removal of this place does to places."""
+    if not in_array:
+        return lambda place: None if covers(pointer, place) else place
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: None if covers(pointer, place) else _step_position(place, parent, at, -1)
+
+
+def shift_by_move(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
+    """What a move does: `gone` is what the removal does, `come` what the insertion does."""
+
+    def shift(place: str) -> str | None:
+        if covers(source, place):
+            return pointer + place[len(source) :]
+        left = gone(place)
+        return None if left is None else come(left)
+
+    return shift
+
+
+def shift_by_replacement(pointer: str) -> Shift:
+    """What another value at this place does: nothing within it is what it was."""
+    return lambda place: None if covers(pointer, place) and place != pointer else place
+
+
+def _step_position(place: str, parent: str, at: int, step: int) -> str:
+    """A place with its position in `parent` moved by a step, if that is `at` or later."""
+    if len(place) <= len(parent) or not covers(parent, place):
+        return place
+    token, slash, inner = place[len(parent) + 1 :].partition("/")
+    if not token.isdecimal():  # a place from when this was an object, kept for when it is one again
+        return place
+    position = int(token)
+    return f"{parent}/{position + step}{slash}{inner}" if position >= at else place
+
+
+def with_change(value: Json, tokens: Sequence[str], change: Callable[[Json], Json]) -> Json:
+    """The value with a change at a place; everything off the path to it is shared."""
+    if not tokens:
+        return change(value)
+    token, *rest = tokens
+    if isinstance(value, list):
+        position = int(token)
+        return [*value[:position], with_change(value[position], rest, change), *value[position + 1 :]]
+    assert isinstance(value, dict)
+    return {**value, token: with_change(value[token], rest, change)}
+
+
+def with_entry(container: Json, token: str, value: Json) -> Json:
+    """The container with an entry more."""
+    if isinstance(container, list):
+        position = int(token)
+        return [*container[:position], value, *container[position:]]
+    assert isinstance(container, dict)
+    return {**container, token: value}
+
+
+def without_entries(container: Json, tokens: set[str]) -> Json:
+    """The container without some of its entries."""
+    if isinstance(container, list):
+        gone = {int(token) for token in tokens}
+        return [value for position, value in enumerate(container) if position not in gone]
+    assert isinstance(container, dict)
+    return {key: value for key, value in container.items() if key not in tokens}
+
+
+def resolve_position(document: Json, pointer: str) -> str:
+    """The pointer with a `-` at its end replaced by the position after the last entry."""
+    tokens = parse_pointer(pointer)
+    if not tokens or tokens[-1] != "-":
+        return pointer
+    holder: Json = document
+    for token in tokens[:-1]:
+        if isinstance(holder, dict) and token in holder:
+            holder = holder[token]
+        elif isinstance(holder, list) and token.isdecimal() and int(token) < len(holder):
+            holder = holder[int(token)]
+        else:
+            return pointer
+    return join(parent_of(pointer), len(holder)) if isinstance(holder, list) else pointer
 
 
 class Deletions(msgspec.Struct, frozen=True, dict=True):
@@ -104,9 +245,9 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
             holder = join(holder, token)
         return holder
 
-    def apply_to_bytes(self, body: DocumentBytes) -> bytes:
+    def apply_to_bytes(self, data: bytes) -> bytes:
         """The bytes on screen."""
-        return body.without(self._entries) if self.groups else body.data
+        return without_entries_in(data, self._entries) if self.groups else data
 
     def apply_to_value(self, document: Json) -> Json:
         """The value on screen."""

@@ -7,10 +7,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sightline.editing.body import DocumentBytes
-from sightline.editing.deletions import Deletions
-from sightline.editing.outline import outline_of
-from sightline.editing.places import (
+from sightline.editing.deletions import (
+    Deletions,
     Shift,
     parent_of,
     resolve_position,
@@ -22,11 +20,10 @@ from sightline.editing.places import (
     with_entry,
     without_entries,
 )
-from sightline.editing.reading import DocumentReading
-from sightline.editing.section_ids import SectionIds
+from sightline.editing.reading import DocumentReading, SectionIds, outline_of
 from sightline.errors import Fault
 from sightline.model.json import Json
-from sightline.wire import jsontext
+from sightline.wire import jsontext, spans
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import parse_pointer, resolve
 
@@ -34,7 +31,7 @@ from sightline.wire.pointer import parse_pointer, resolve
 class WholeDocument(NamedTuple):
     """The bytes, what is read in them, what of it is deleted, and the ids of the rest."""
 
-    body: DocumentBytes
+    data: bytes
     reading: DocumentReading
     deletions: Deletions
     names: SectionIds
@@ -46,57 +43,58 @@ class WholeDocument(NamedTuple):
             reading = DocumentReading.of(dialect, jsontext.decode(data))
         except Fault as fault:
             reading = DocumentReading(dialect, None, None, fault)
-        return cls(DocumentBytes(data), reading, Deletions(), SectionIds().complete(outline_of(reading)))
+        return cls(data, reading, Deletions(), SectionIds().complete(outline_of(reading)))
 
     def replace_document(self, data: bytes) -> "WholeDocument":
         """Another document in the place of this one; what is alike in both keeps its id."""
         reading = DocumentReading.of(self.reading.name, jsontext.decode(data))
-        return self._with(DocumentBytes(data), reading, Deletions(), self._match_names(reading))
+        return self._with(data, reading, Deletions(), self._match_names(reading))
 
     def set(self, pointer: str, value: Json) -> "WholeDocument":
         """Another value in the place of one that is there."""
         text = jsontext.encode(value)
         if not pointer:
             return self.replace_document(text)
-        body = self.body.replace(pointer, text)
-        _check(body, value)
+        start, stop = spans.find(self.data, pointer)
+        data = b"".join((self.data[:start], text, self.data[stop:]))
+        _check(data, value)
         document = with_change(self.reading.document, parse_pointer(pointer), lambda _: value)
-        reading = self.reading.reread(document, pointer)
+        reading = DocumentReading.of(self.reading.name, document)
         deletions = self.deletions.apply_shift(shift_by_replacement(pointer), document)
         if pointer == self.reading.container:
-            return self._with(body, reading, deletions, self._match_names(reading))
-        return self._with(body, reading, deletions, self.names)
+            return self._with(data, reading, deletions, self._match_names(reading))
+        return self._with(data, reading, deletions, self.names)
 
     def insert(self, pointer: str, value: Json, text: bytes | None = None) -> "WholeDocument":
         """A new entry, spelled as `text` if that is given."""
         spelled = jsontext.encode(value) if text is None else text
         pointer = resolve_position(self.reading.document, pointer)
-        body = DocumentBytes(WireDocument(self.body.data).insert_text(pointer, spelled).data)
-        _check(body, value)
+        data = WireDocument(self.data).insert_text(pointer, spelled).data
+        _check(data, value)
         *above, token = parse_pointer(pointer)
         document = with_change(self.reading.document, above, lambda holder: with_entry(holder, token, value))
         shift: Shift = shift_by_insertion(pointer) if self._is_in_array(pointer) else lambda place: place
-        return self._with_shift(body, document, shift)
+        return self._with_shift(data, document, shift)
 
     def remove(self, pointer: str) -> "WholeDocument":
         """Without an entry."""
-        body = DocumentBytes(WireDocument(self.body.data).remove(pointer).data)
+        data = WireDocument(self.data).remove(pointer).data
         return self._with_shift(
-            body, self._without(pointer), shift_by_removal(pointer, in_array=self._is_in_array(pointer))
+            data, self._without(pointer), shift_by_removal(pointer, in_array=self._is_in_array(pointer))
         )
 
     def move(self, source: str, pointer: str) -> "WholeDocument":
         """With an entry elsewhere; `pointer` is read on screen, after the entry is gone."""
-        value, text = resolve(self.reading.document, source), self.body.text_of(source)
+        value, text = resolve(self.reading.document, source), WireDocument(self.data).text_of(source)
         gone = shift_by_removal(source, in_array=self._is_in_array(source))
         without = self._without(source)
         target = resolve_position(without, self.deletions.apply_shift(gone, without).to_whole(pointer))
-        body = DocumentBytes(WireDocument(self.body.data).remove(source).insert_text(target, text).data)
+        data = WireDocument(self.data).remove(source).insert_text(target, text).data
         *above, token = parse_pointer(target)
         is_array = isinstance(resolve(without, parent_of(target)), list)
         document = with_change(without, above, lambda holder: with_entry(holder, token, value))
         come: Shift = shift_by_insertion(target) if is_array else lambda place: place
-        return self._with_shift(body, document, shift_by_move(source, target, gone, come))
+        return self._with_shift(data, document, shift_by_move(source, target, gone, come))
 
     def with_deletions(self, deletions: Deletions) -> "WholeDocument":
         """The same document with other things deleted."""
@@ -116,21 +114,18 @@ class WholeDocument(NamedTuple):
         *above, token = parse_pointer(pointer)
         return with_change(self.reading.document, above, lambda holder: without_entries(holder, {token}))
 
-    def _with_shift(self, body: DocumentBytes, document: Json, shift: Shift) -> "WholeDocument":
+    def _with_shift(self, data: bytes, document: Json, shift: Shift) -> "WholeDocument":
         reading = DocumentReading.of(self.reading.name, document)
-        return self._with(body, reading, self.deletions.apply_shift(shift, document), self.names.apply_shift(shift))
+        return self._with(data, reading, self.deletions.apply_shift(shift, document), self.names.apply_shift(shift))
 
-    def _with(
-        self, body: DocumentBytes, reading: DocumentReading, deletions: Deletions, names: SectionIds
-    ) -> "WholeDocument":
-        outline = outline_of(reading, reading.changed)
+    def _with(self, data: bytes, reading: DocumentReading, deletions: Deletions, names: SectionIds) -> "WholeDocument":
         # What cannot be read now may be readable again after the next edit, and is then known by its old ids.
-        is_all = not reading.changed and reading.request is not None
-        return WholeDocument(body, reading, deletions, names.complete(outline, is_all=is_all))
+        is_all = reading.request is not None
+        return WholeDocument(data, reading, deletions, names.complete(outline_of(reading), is_all=is_all))
 
 
 def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
-    """What stands at these places, without those that are keys of other sections or of nothing."""
+    """The values at these places, without those that are keys of other sections or of nothing."""
     found: dict[str, Json] = {}
     for place in places:
         if place.startswith("/"):
@@ -139,7 +134,7 @@ def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
     return found
 
 
-def _check(body: DocumentBytes, value: Json) -> None:
-    """A value that holds others may make the document deeper than anybody can read."""
+def _check(data: bytes, value: Json) -> None:
+    """A value that holds others may make the document deeper than the parser reads."""
     if isinstance(value, (dict, list)):
-        jsontext.decode(body.data)
+        jsontext.decode(data)

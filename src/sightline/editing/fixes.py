@@ -1,18 +1,260 @@
-"""One-click fixes: edits that take a problem away."""
+"""One-click fixes: edits that remove a problem."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import NamedTuple
 
 import msgspec
 
 from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import nearest_effort
 from sightline.dialects.dialect import Problem
+from sightline.dialects.json_schemas import (
+    CLOSED,
+    KEYWORD,
+    REQUIRED,
+    SCHEMA_TYPE,
+    TYPES,
+    UNTYPED,
+    optional_properties,
+    or_null,
+)
+from sightline.dialects.openai_rules import GRAMMAR, KINDS, RANGE, RANGES, SYNTAXES, TOOL_FORM
 from sightline.dialects.registry import dialect
+from sightline.dialects.strict_schema import strict_schema
+from sightline.dialects.user_ids import USER_ID, hash_id
+from sightline.dialects.validity import TOOL_NAME
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Batch, Delete, Edit, Insert, Reset, Set, SetText
-from sightline.editing.remedies import remedies
+from sightline.editing.operations import Batch, Delete, Edit, Insert, Move, Reset, Set, SetRole, SetText
 from sightline.editing.section import PartType, Section, SectionPart
 from sightline.errors import Fault
-from sightline.wire.pointer import covers
+from sightline.model.json import Json, JsonObject
+from sightline.wire.pointer import covers, join, resolve
+
+THINKING, EFFORT, OLD_LIMIT, INLINE_SYSTEM = "thinking", "effort", "max_tokens", "inline_system"
+"""The rules of models that an edit can fix."""
+
+_WORDS: Mapping[str, str] = {
+    "str": "string",
+    "text": "string",
+    "date": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "map": "object",
+    "list": "array",
+    "tuple": "array",
+    "none": "null",
+}
+"""What types are called elsewhere."""
+
+_SCHEMAS = frozenset({"parameters", "schema"})
+"""Where tools and formats of answers hold a schema that may be strict."""
+
+
+class Remedy(NamedTuple):
+    """What a button says, and the edits that it makes."""
+
+    label: str
+    operations: tuple[Edit, ...]
+
+
+def remedies(draft: Draft, pointer: str, rule: str, facts: Facts) -> Iterator[Remedy]:
+    """The edits that would satisfy this rule at this place, the gentlest first."""
+    mend = _MENDING.get(rule)
+    if mend is None:
+        return
+    try:
+        value = resolve(draft.document, pointer)
+    except Fault:
+        return
+    yield from mend(_Place(draft, pointer, value, facts))
+
+
+class _Place(NamedTuple):
+    draft: Draft
+    pointer: str
+    value: Json
+    facts: Facts
+
+
+def _require_all(place: _Place) -> Iterator[Remedy]:
+    """Every property required; those that were optional may be null instead, which is OpenAI's own advice."""
+    node = place.value
+    if not isinstance(node, dict):
+        return
+    optional = optional_properties(node)
+    properties = node["properties"]
+    assert isinstance(properties, dict)  # or nothing would be optional
+    required: list[Json] = list(properties)
+    nullable: JsonObject = {name: or_null(each) if name in optional else each for name, each in properties.items()}
+    loose: JsonObject = {**node, "properties": nullable, "required": required}
+    yield Remedy("Require all, optional ones may be null", (Set(pointer=place.pointer, value=loose),))
+    yield Remedy("Require all", (Set(pointer=place.pointer, value={**node, "required": required}),))
+    yield from _strictly_or_not(place)
+
+
+def _strictly_or_not(place: _Place) -> Iterator[Remedy]:
+    """The whole schema put right in one step where that can be done, or no promise to keep to it."""
+    for root, holder in _holders(place.draft.document, place.pointer):
+        schema = resolve(holder, root.removeprefix(_above(root)))
+        if holder.get("strict") is not True or not isinstance(schema, dict):
+            continue
+        made = strict_schema(schema)
+        if made.obstacle is None:
+            yield Remedy("Make the whole schema strict", (Set(pointer=root, value=made.schema),))
+        yield Remedy("Do not be strict", (Set(pointer=f"{_above(root)}/strict", value=False),))
+        return
+
+
+def _holders(document: Json, pointer: str) -> Iterator[tuple[str, JsonObject]]:
+    """The schemas that a place may lie in, outermost first, each with the object that holds it."""
+    tokens = pointer.split("/")
+    for end, token in enumerate(tokens[1:], 2):
+        holder = resolve(document, "/".join(tokens[: end - 1]))
+        if token in _SCHEMAS and isinstance(holder, dict):
+            yield "/".join(tokens[:end]), holder
+
+
+def _above(pointer: str) -> str:
+    return pointer.rpartition("/")[0]
+
+
+def _close(place: _Place) -> Iterator[Remedy]:
+    at = f"{place.pointer}/additionalProperties"
+    is_there = isinstance(place.value, dict) and "additionalProperties" in place.value
+    edit = Set(pointer=at, value=False) if is_there else Insert(pointer=at, value=False)
+    yield Remedy("Say additionalProperties false", (edit,))
+    yield from _strictly_or_not(place)
+
+
+def _say_object(place: _Place) -> Iterator[Remedy]:
+    if isinstance(place.value, dict) and "properties" in place.value:
+        yield Remedy("Say that it is an object", (Insert(pointer=f"{place.pointer}/type", value="object"),))
+    yield from _strictly_or_not(place)
+
+
+def _name_type(place: _Place) -> Iterator[Remedy]:
+    kinds = place.value if isinstance(place.value, list) else [place.value]
+    known = [_nearest_type(kind) for kind in kinds]
+    if None not in known:
+        value: Json = list(known) if isinstance(place.value, list) else known[0]
+        words = ", ".join(str(word) for word in known)
+        yield Remedy(f"Say {words}", (Set(pointer=place.pointer, value=value),))
+
+
+def _nearest_type(kind: Json) -> str | None:
+    word = str(kind).lower()
+    if word in TYPES:
+        return word
+    return _WORDS.get(word) or next(iter(get_close_matches(word, TYPES, 1)), None)
+
+
+def _rename_tool(place: _Place) -> Iterator[Remedy]:
+    name = place.value
+    if isinstance(name, str) and name:
+        fitting = dialect(place.draft.dialect).names.fit(name)
+        edits = [Set(pointer=at, value=fitting) for at in (place.pointer, *_choices_of(place.draft, name))]
+        yield Remedy(f"Call it {fitting}", tuple(edits))
+
+
+def _choices_of(draft: Draft, name: str) -> Iterator[str]:
+    """The places at which the tool choice names a tool."""
+    choice = None if draft.request is None else draft.request.tool_choice
+    if choice is not None and name in choice.names:
+        yield from _places_of(name, resolve(draft.document, choice.at), choice.at)
+
+
+def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
+    if value == name:
+        yield at
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in children:
+        yield from _places_of(name, inner, join(at, key))
+
+
+def _reshape_tool(place: _Place) -> Iterator[Remedy]:
+    """A tool with its fields where the API has them: beside its type, or under it."""
+    tool = place.value
+    if not isinstance(tool, dict) or tool.get("type") not in KINDS:
+        return
+    kind = str(tool["type"])
+    inner = tool.get(kind)
+    if isinstance(inner, dict):
+        flat: JsonObject = {
+            "type": kind,
+            **inner,
+            **{key: each for key, each in tool.items() if key not in (kind, "type")},
+        }
+        output = flat.get("format")
+        if isinstance(output, dict) and isinstance(grammar := output.get("grammar"), dict):
+            flat["format"] = {"type": "grammar", **grammar}
+        yield Remedy("Write it flat", (Set(pointer=place.pointer, value=flat),))
+        return
+    nested: JsonObject = {key: each for key, each in tool.items() if key != "type"}
+    output = nested.get("format")
+    if isinstance(output, dict) and output.get("type") == "grammar" and "grammar" not in output:
+        grammar = {key: each for key, each in output.items() if key != "type"}
+        nested["format"] = {"type": "grammar", "grammar": grammar}
+    yield Remedy(f"Write it under {kind}", (Set(pointer=place.pointer, value={"type": kind, kind: nested}),))
+
+
+def _name_syntax(place: _Place) -> Iterator[Remedy]:
+    for syntax in SYNTAXES:
+        yield Remedy(f"Say {syntax}", (Set(pointer=place.pointer, value=syntax),))
+
+
+def _into_range(place: _Place) -> Iterator[Remedy]:
+    least, most = RANGES[place.pointer.removeprefix("/")]
+    value = most if isinstance(place.value, int | float) and place.value > most else least
+    yield Remedy(f"Set it to {value}", (Set(pointer=place.pointer, value=value),))
+
+
+def _hash_user(place: _Place) -> Iterator[Remedy]:
+    yield Remedy("Send a hash of it", (Set(pointer=place.pointer, value=hash_id(str(place.value))),))
+
+
+def _think_adaptively(place: _Place) -> Iterator[Remedy]:
+    if "adaptive" in (place.facts.thinking or ()):
+        yield Remedy("Think adaptively", (Set(pointer="/thinking", value={"type": "adaptive"}),))
+
+
+def _lower_effort(place: _Place) -> Iterator[Remedy]:
+    nearest = nearest_effort(str(place.value), place.facts.efforts or ())
+    if nearest is not None:
+        yield Remedy(f"Say {nearest}", (Set(pointer=place.pointer, value=nearest),))
+
+
+def _rename_limit(place: _Place) -> Iterator[Remedy]:
+    yield Remedy("Call it max_completion_tokens", (Move(source=place.pointer, pointer="/max_completion_tokens"),))
+
+
+def _speak_as_user(place: _Place) -> Iterator[Remedy]:
+    section = place.draft.section_at(place.pointer)
+    yield Remedy("Say it as the user", (SetRole(section=section, role="user"),))
+
+
+_MENDING: Mapping[str, Callable[[_Place], Iterator[Remedy]]] = {
+    REQUIRED: _require_all,
+    CLOSED: _close,
+    UNTYPED: _say_object,
+    KEYWORD: _strictly_or_not,
+    SCHEMA_TYPE: _name_type,
+    TOOL_NAME: _rename_tool,
+    TOOL_FORM: _reshape_tool,
+    GRAMMAR: _name_syntax,
+    RANGE: _into_range,
+    USER_ID: _hash_user,
+    THINKING: _think_adaptively,
+    EFFORT: _lower_effort,
+    OLD_LIMIT: _rename_limit,
+    INLINE_SYSTEM: _speak_as_user,
+}
+
 
 _DROP: dict[PartType, str] = {
     "text": "Drop the empty part",
@@ -38,7 +280,8 @@ class Fix(msgspec.Struct, frozen=True):
 
 def fixes_for(draft: Draft, problem: Problem, facts: Facts) -> tuple[Fix, ...]:
     """The fixes that this draft takes, the gentlest first."""
-    return tuple(fix for fix in _fixes(draft, problem, facts) if _works(draft, fix))
+    errors = _errors(draft)
+    return tuple(fix for fix in _fixes(draft, problem, facts) if _works(draft, fix, errors))
 
 
 def part_at(section: Section, pointer: str) -> SectionPart | None:
@@ -53,13 +296,13 @@ def section_of(draft: Draft, pointer: str) -> Section | None:
     return draft.section(name) if name else None
 
 
-def _works(draft: Draft, fix: Fix) -> bool:
-    """Whether the draft takes it and is no worse for it."""
+def _works(draft: Draft, fix: Fix, errors: int) -> bool:
+    """Whether the draft, which has so many errors, takes it and is no worse for it."""
     try:
         after = draft.with_edit(Batch(operations=fix.operations))
     except Fault:
         return False
-    return after is not draft and _errors(after) <= _errors(draft)
+    return after is not draft and _errors(after) <= errors
 
 
 def _errors(draft: Draft) -> int:

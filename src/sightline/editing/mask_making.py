@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from sightline.editing.anchor import Anchors
+from sightline.editing.anchors import Anchors, hunks_between
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, apply_masks, masks_beside, with_id
 from sightline.editing.operations import Delete, Edit, Keep, Set, SetText
-from sightline.editing.patching import hunks_between
 from sightline.editing.section import Section, SectionPart, text_in
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import encode

@@ -13,14 +13,13 @@ from typing import Literal, assert_never
 import msgspec
 
 from sightline.dialects.dialect import Problem
-from sightline.editing.anchor import Anchor, Anchors
+from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
+from sightline.editing.changes import check_sound
 from sightline.editing.draft import Draft
-from sightline.editing.limits import argument_problems, schema_problems
 from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText
-from sightline.editing.patching import Hunk, apply_patch, find
 from sightline.editing.section import Section, SectionPart, text_in
-from sightline.editing.soundness import check_sound
 from sightline.editing.stripping import Strip, apply_strip
+from sightline.editing.validity import argument_problems, schema_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
@@ -35,7 +34,7 @@ _FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip")
 LEAST_CONTEXT = 12
 """A patch with less context than so many characters is not looked for in other sections than the one that it was made
 on: "yes" is said more than once. Of system prompts there is usually one, and any context will do; so it does for a
-patch that somebody wrote by hand."""
+patch that was written by hand."""
 _SINGULAR = ("system", "developer")
 
 REPORTED = ("at", "applied", "missed", "last_exchange")
@@ -100,7 +99,7 @@ def _wrong(message: str) -> Fault:
 
 
 def project_of(session: str) -> str:
-    """The project of a session: what stands behind the last `@` of its name."""
+    """The project of a session: what follows the last `@` of its name."""
     return session.rpartition("@")[2] if "@" in session else ""
 
 
@@ -121,7 +120,7 @@ def apply_masks(
     """The draft with all masks that are for it, and what became of each.
 
     For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
-    they fit together with it. The others are not heard. Everything is looked up in the document as it came, before any
+    they fit together with it. The others are ignored. Everything is looked up in the document as it came, before any
     mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
     """
     anchors = Anchors(draft)
@@ -143,7 +142,7 @@ def with_id(mask: Mask) -> Mask:
 
 
 def _is_by_hand(mask: Mask) -> bool:
-    """Whether this is a patch that somebody wrote: it names no content, so that several can be for one section."""
+    """Whether this is a patch that was written by hand: it names no content, so that several can be for one section."""
     return mask.hunks is not None and mask.anchor is not None and not mask.anchor.content
 
 
@@ -312,7 +311,7 @@ def _is_deleted(draft: Draft, section: str, part: str | None) -> bool:
 
 def _sound(before: Draft, after: Draft, name: str) -> Draft:
     """The draft after a mask, without texts that it left empty where the dialect forbids that; a fault if that does not
-    help. A person sees such a problem and chooses; a mask works where nobody looks."""
+    help. A person sees such a problem and chooses; a mask is applied unattended."""
     try:
         check_sound(before, after)
     except Fault:

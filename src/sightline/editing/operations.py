@@ -1,6 +1,6 @@
 """Operations: what a person can do to a document under edit, as values that come and go as JSON.
 
-`keep` asks that the edit be repeated on later requests; whoever keeps masks reads it, nothing here does.
+`keep` asks that the edit be repeated on later requests; the owner of the masks reads it, nothing here does.
 """
 
 from typing import Literal, TypeAlias
@@ -58,7 +58,7 @@ class Move(Operation, frozen=True, kw_only=True, tag="move"):
 
 
 class Delete(Operation, frozen=True, kw_only=True, tag="delete"):
-    """Take a section or a part out, with what cannot stand without it; it can be restored."""
+    """Delete a section or a part, with what is invalid without it; it can be restored."""
 
     section: str
     part: str | None = None

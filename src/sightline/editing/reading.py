@@ -1,21 +1,90 @@
-"""What a dialect reads in a document under edit, and reads again after an edit without reading everything."""
+"""What a dialect reads in a document under edit: the request, its pairs of calls and results, its outline and its ids.
 
-from collections.abc import Mapping
+Ids of sections and parts are given out once, tied to places of the whole document, and kept through every change.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeAlias
 
 import msgspec
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.tool_names import BUILT_IN
-from sightline.editing.pairs import Pairs, halves_of, pairs_of
+from sightline.editing.deletions import Shift
+from sightline.editing.section import PartType
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Opaque, Thinking
+from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
 from sightline.model.request import Request
-from sightline.model.value import Value
-from sightline.wire.pointer import parse_pointer
+from sightline.model.tools import Tool
+from sightline.wire.jsontext import encode
+from sightline.wire.pointer import covers, join
+
+Pairs: TypeAlias = tuple[tuple[Part, Part], ...]
+"""Each call with its result, which is known by its place: its words may be older than the document."""
+
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_request"})
+
+
+def pairs_of(messages: Iterable[Message]) -> Pairs:
+    """The pairs of a conversation: by id, or by name and order where there is none."""
+    return tuple(_pairs(messages))
+
+
+def _pairs(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
+    waiting: dict[str, list[Part]] = {}
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case ToolCall():
+                    waiting.setdefault(_key(part.id, part.name), []).append(part)
+                case ToolResult():
+                    calls = waiting.get(_key(part.id, part.name)) or _calls_by_name(waiting, part)
+                    if calls:
+                        yield calls.pop(0), part
+                case Opaque():
+                    yield from _foreign(part, waiting)
+                case _:
+                    pass
+
+
+def _key(call_id: str, name: str | None) -> str:
+    return f"#{call_id}" if call_id else f"@{name}"
+
+
+def _calls_by_name(waiting: dict[str, list[Part]], result: ToolResult) -> list[Part] | None:
+    """The calls of a result's name, where only one of the two has an id."""
+    if not result.id:
+        named = (calls for calls in waiting.values() if calls and getattr(calls[0], "name", None) == result.name)
+        return next(named, None)
+    return waiting.get(f"@{result.name}")
+
+
+def _foreign(part: Opaque, waiting: dict[str, list[Part]]) -> Iterator[tuple[Part, Part]]:
+    """Calls and results of kinds that only their dialect knows: a server's tools, and what they need approval for."""
+    role, call_id = _role(part.value)
+    if role == "call":
+        waiting.setdefault(f"~{call_id}", []).append(part)
+    elif role == "result" and waiting.get(f"~{call_id}"):
+        yield waiting[f"~{call_id}"].pop(0), part
+
+
+def _role(value: Json) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        return "", ""
+    kind, call_id = value.get("type"), value.get("call_id")
+    used = value.get("tool_use_id") or value.get("approval_request_id")
+    if not isinstance(kind, str):
+        return "", ""
+    if isinstance(used, str):
+        return "result", used
+    if kind in _SERVER_CALLS:
+        return "call", str(value.get("id"))
+    if isinstance(call_id, str):
+        return "result" if kind.endswith("_output") else "call", call_id
+    return "", ""
+
 
 CONTAINERS: Mapping[str, str] = {
     "openai-chat": "messages",
@@ -26,11 +95,6 @@ CONTAINERS: Mapping[str, str] = {
 }
 """Where each dialect keeps the conversation."""
 
-_LINKED = frozenset({"raw"})
-"""Dialects that read an item by what stands in others."""
-
-T = TypeVar("T", bound=Value)
-
 
 class DocumentReading:
     """A document and the request that it asks; `request` is None where the dialect cannot read it, `fault` says why."""
@@ -40,9 +104,6 @@ class DocumentReading:
         self.document = document
         self.request = request
         self.fault = fault
-        self.changed = ""
-        """The place of the only message that differs from the reading before, if that is known."""
-        self._pairs: Pairs | None = None
 
     @classmethod
     def of(cls, name: str, document: Json) -> "DocumentReading":
@@ -52,65 +113,169 @@ class DocumentReading:
         except Fault as fault:
             return cls(name, document, None, fault)
 
-    @property
+    @cached_property
     def pairs(self) -> Pairs:
         """Which result answers which call."""
-        if self._pairs is None:
-            self._pairs = pairs_of(self.request.messages if self.request else ())
-        return self._pairs
+        return pairs_of(self.request.messages if self.request else ())
 
     @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation; a list without an object around it is that list."""
         return "" if isinstance(self.document, list) else f"/{CONTAINERS[self.name]}"
 
-    def reread(self, document: Json, pointer: str) -> "DocumentReading":
-        """The reading of a document that differs from this one in the value at a place, and nowhere else."""
-        message = None if self.request is None else self._item(self.request, document, parse_pointer(pointer))
-        if self.request is None or message is None:
-            return DocumentReading.of(self.name, document)
-        index, new = message
-        old = self.request.messages[index]
-        messages = (*self.request.messages[:index], new, *self.request.messages[index + 1 :])
-        reading = DocumentReading(self.name, document, msgspec.structs.replace(self.request, messages=messages))
-        reading.changed = new.at
-        if halves_of(old) == halves_of(new):
-            reading._pairs = self._pairs
-        return reading
 
-    def _item(self, request: Request, document: Json, tokens: tuple[str, ...]) -> tuple[int, Message] | None:
-        """The one message that has changed, with its number; None if more than that must be read again."""
-        key = CONTAINERS[self.name]
-        items = document.get(key) if isinstance(document, dict) else None
-        if self.name in _LINKED or len(tokens) < 2 or tokens[0] != key or not isinstance(items, list):
-            return None
-        position = int(tokens[1])
-        try:
-            read = dialect(self.name).read_request({key: [items[position]]})
-        except Fault:
-            return None
-        new = _move_pointers(read.messages[0], len(f"/{key}/0"), f"/{key}/{tokens[1]}")
-        index = position + len(request.messages) - len(items)
-        if any(_is_linked(each, self.name) for each in (new, request.messages[index])):
-            return None
-        return index, new
+Outline = Sequence[tuple[str, Sequence[str]]]
+"""The sections of a document by their keys, each with the keys of its parts.
+
+The key of an item is its place; `tools` and `options` are keys too. A part's key is its type, a colon and its place,
+without what it shares with its section's place.
+"""
 
 
-def _is_linked(message: Message, name: str) -> bool:
-    """Whether other items are read by what this one holds: tools that it brings, pieces of a thought, or a call of a
-    built-in tool, whose result is a result only where the client runs the call."""
-    if name == "gemini":
-        return not message.parts or any(isinstance(part, (Opaque, Thinking)) for part in message.parts)
-    if name == "openai-responses":
-        return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
-    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+class PartIds(msgspec.Struct, frozen=True):
+    """The id of a section, the ids of its parts by their keys, and how many were given out."""
+
+    id: str
+    parts: Mapping[str, str] = {}
+    count: int = 0
 
 
-def _move_pointers(value: T, cut: int, place: str) -> T:
-    """A value with its pointers, and those of what it holds, at another place."""
-    changes: dict[str, object] = {"at": place + value.at[cut:]}
-    for name in value.__struct_fields__:
-        held = getattr(value, name)
-        if isinstance(held, tuple) and held and isinstance(held[0], Value):
-            changes[name] = tuple(_move_pointers(each, cut, place) for each in held)
-    return msgspec.structs.replace(value, **changes)
+class SectionIds(msgspec.Struct, frozen=True):
+    """Every id by its key, and how many sections were given one."""
+
+    sections: Mapping[str, PartIds] = {}
+    count: int = 0
+
+    def key_of(self, section: str) -> str | None:
+        """The key of the section of this id."""
+        return next((key for key, named in self.sections.items() if named.id == section), None)
+
+    def with_count(self, count: int) -> "SectionIds":
+        """The same ids; the next one is behind so many."""
+        return SectionIds(self.sections, max(count, self.count))
+
+    def complete(self, outline: Outline, *, is_all: bool = True) -> "SectionIds":
+        """With an id for everything that has none; if `is_all`, without those that the outline does not have."""
+        sections: dict[str, PartIds] = {} if is_all else dict(self.sections)
+        count = self.count
+        for key, parts in outline:
+            named = self.sections.get(key)
+            if named is None:
+                count += 1
+                named = PartIds(f"s{count}")
+            sections[key] = _complete_parts(named, parts)
+        return SectionIds(sections, count)
+
+    def apply_shift(self, shift: Shift) -> "SectionIds":
+        """The same ids in a document whose places have moved."""
+        sections: dict[str, PartIds] = {}
+        for key, named in self.sections.items():
+            if not key.startswith("/"):
+                sections[key] = _shift_parts(named, "", "", shift)
+            elif (place := shift(key)) is not None:
+                sections[place] = _shift_parts(named, key, place, shift)
+        return SectionIds(sections, self.count)
+
+    def match_content(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> "SectionIds":
+        """The ids in another document, by content: an equal item keeps its id, the others theirs in order."""
+        waiting: dict[bytes, list[str]] = {}
+        for key, value in before.items():
+            waiting.setdefault(encode(value), []).append(key)
+        pairs: dict[str, str] = {}
+        for key, value in after.items():
+            same = waiting.get(encode(value))
+            if same:
+                # An item that stayed where it was is not taken for its twin.
+                pairs[key] = same.pop(same.index(key) if key in same else 0)
+        taken = set(pairs.values())
+        left = iter([key for key in before if key not in taken])
+        pairs |= dict(zip([key for key in after if key not in pairs], left, strict=False))
+        sections = {key: self.sections[old] for key, old in pairs.items()}
+        return SectionIds(sections | {key: each for key, each in self.sections.items() if key[:1] != "/"}, self.count)
+
+
+def part_key(kind: str, at: str, section: str) -> str:
+    """The key of a part of this type at this place of a section."""
+    return f"{kind}:{at[len(section) :] if section.startswith('/') else at}"
+
+
+def _complete_parts(named: PartIds, keys: Iterable[str]) -> PartIds:
+    parts, count = named.parts, named.count
+    if all(key in parts for key in keys):
+        return named
+    parts = dict(parts)
+    for key in keys:
+        if key not in parts:
+            count += 1
+            parts[key] = f"{named.id}.p{count}"
+    return PartIds(named.id, parts, count)
+
+
+def _shift_parts(named: PartIds, section: str, place: str, shift: Callable[[str], str | None]) -> PartIds:
+    parts: dict[str, str] = {}
+    for key, part in named.parts.items():
+        kind, _, at = key.partition(":")
+        moved = shift(section + at)
+        if moved is not None:
+            parts[f"{kind}:{moved[len(place) :]}"] = part
+    return named if parts == named.parts else PartIds(named.id, parts, named.count)
+
+
+TOOLS, OPTIONS, OTHER = "tools", "options", "other"
+"""The keys of the sections that are no items of the conversation."""
+
+
+def type_of(part: Part) -> PartType:
+    """The type of a part, as the API calls it."""
+    tag: PartType = part.__struct_config__.tag  # type: ignore[assignment]  # the tags of the union are these words
+    return tag
+
+
+def tools_of(reading: DocumentReading) -> tuple[Tool, ...]:
+    """The tools of a request, without those that an item of the conversation brings."""
+    if reading.request is None:
+        return ()
+    return tuple(tool for tool in reading.request.tools if not covers(reading.container, tool.at))
+
+
+def options_of(reading: DocumentReading) -> dict[str, Json]:
+    """The values beside the conversation and the tools, by place."""
+    document, request = reading.document, reading.request
+    if not isinstance(document, dict) or request is None:
+        return {}
+    shown = {reading.container, *(message.at for message in request.messages)}
+    shown |= {list_of(tool.at) for tool in tools_of(reading)}
+    found: dict[str, Json] = {}
+    for key, value in document.items():
+        place = join("", key)
+        if place in shown:
+            continue
+        if isinstance(value, dict) and any(covers(place, other) for other in shown):
+            # Settings that hold the tools too are shown one by one.
+            found |= {join(place, inner): each for inner, each in value.items() if join(place, inner) not in shown}
+        else:
+            found[place] = value
+    return found
+
+
+def list_of(place: str) -> str:
+    """The outermost list that holds a tool."""
+    tokens = place.split("/")
+    first = next(number for number, token in enumerate(tokens) if token.isdecimal())
+    return "/".join(tokens[:first])
+
+
+def outline_of(reading: DocumentReading) -> Outline:
+    """The keys of everything that gets an id."""
+    request = reading.request
+    if request is None:
+        return [(OTHER, [])]
+    outline: list[tuple[str, Sequence[str]]] = [
+        (message.at, [part_key(type_of(part), part.at, message.at) for part in message.parts])
+        for message in request.messages
+    ]
+    if tools := tools_of(reading):
+        outline.append((TOOLS, [part_key("tool", tool.at, TOOLS) for tool in tools]))
+    if options := options_of(reading):
+        outline.append((OPTIONS, [part_key("option", place, OPTIONS) for place in options]))
+    return outline

@@ -97,13 +97,13 @@ def _answer(data: bytes, number: int) -> _Answer:
     output = response.get("output")
     if response.get("status") not in ("completed", "incomplete") or not isinstance(output, list):
         raise _refusal(f"the answer of link {number} is not whole in the record")
-    # Some servers end a stream with an empty output, although they told each item before.
+    # Some servers end a stream with an empty output, although they streamed each item before.
     items = output or finished
     return _Answer(str(response.get("id", "")), tuple(encode(item) for item in items))
 
 
 def _response(data: bytes) -> tuple[JsonObject, list[Json]]:
-    """The `response` object of an answer, and the items that a stream told as finished."""
+    """The `response` object of an answer, and the items that a stream reported as finished."""
     if data.lstrip().startswith(_OPENINGS):
         whole = decode(data)
         return (whole if isinstance(whole, dict) else {}), []

@@ -1,14 +1,246 @@
-"""What a person is told beside a document, after every edit: whether it can be sent, what it takes, what it costs."""
+"""The review of a draft after every edit: whether it can be sent, its tokens, and what the edit costs in the cache."""
+
+from collections.abc import Callable
 
 import msgspec
 
 from sightline.catalog.facts import Facts
-from sightline.editing.budgeting import Budgeting, TokenBudget
-from sightline.editing.cost import Costs, EditCost
 from sightline.editing.draft import Draft
-from sightline.editing.validity import Checks, Validity
+from sightline.editing.section import Category, Section, Tokens
+from sightline.editing.validity import Validity, check_draft
+from sightline.model.message import Message
+from sightline.model.parts import Audio, Document, Image, Part, ToolResult
 from sightline.model.request import Request
+from sightline.tokens.cache_cost import Prefix, alike, money, reuse
+from sightline.tokens.estimate import NOTHING, Estimate, sum_estimates
 from sightline.tokens.estimator import Estimator
+
+_NO_MESSAGE = Message("user")
+
+CATEGORIES: tuple[Category, ...] = ("system", "tools", "history", "user", "attachments", "options")
+
+
+class CategoryTokens(msgspec.Struct, frozen=True):
+    """One stretch of the budget bar."""
+
+    name: Category
+    tokens: int
+    low: int
+    high: int
+
+
+class Total(msgspec.Struct, frozen=True):
+    """The whole prompt; `how` says what the number rests on."""
+
+    tokens: int
+    low: int
+    high: int
+    how: str = ""
+
+
+class TokenBudget(msgspec.Struct, frozen=True):
+    """`window` is what the model takes, `reserve` what is kept free for the reply; None where it is not known."""
+
+    estimate: Total
+    window: int | None
+    reserve: int | None
+    categories: tuple[CategoryTokens, ...]
+    sections: dict[str, Tokens]
+
+    @property
+    def whole(self) -> Estimate:
+        """The whole prompt."""
+        return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
+
+
+def budget_of(draft: Draft, estimator: Estimator, facts: Facts) -> TokenBudget:
+    """Count one draft."""
+    return count_draft(draft, estimator, facts)[0]
+
+
+def with_tokens(sections: tuple[Section, ...], budget: TokenBudget) -> tuple[Section, ...]:
+    """The sections with their tokens."""
+    return tuple(msgspec.structs.replace(section, tokens=budget.sections.get(section.id)) for section in sections)
+
+
+_BUNDLES = ("tools", "options")
+
+
+def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[TokenBudget, Estimate]:
+    """The budget of a draft, and the whole prompt as checks take it: a calibration does not raise its low end."""
+    request, sections = draft.request, draft.sections
+    if request is None:
+        whole = estimator.text(draft.data.decode("utf-8", "replace"))
+        unread = dict.fromkeys(CATEGORIES, NOTHING) | {sections[0].category: whole}
+        tokens = {sections[0].id: _tokens(whole)}
+        return _budget(unread, tokens, whole, whole, facts.context_window, facts.max_output), whole
+    sums, tokens = _count_sections(sections, request, estimator)
+    sums["tools"] = estimator.tools(request.tools)
+    others = estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
+    # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
+    rest = _less(others, sums["tools"])
+    raw = sum_estimates((rest, *sums.values()))
+    sums["options"] += rest
+    for section in sections[-2:]:
+        if section.kind in _BUNDLES and not section.deleted:
+            tokens[section.id] = _tokens(sums[section.category])
+    whole, is_counted = estimator.whole(request, raw)
+    budget = _budget(sums, tokens, raw, whole, facts.context_window, _reserve(request, facts))
+    # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
+    return budget, whole if is_counted else _at_least(whole, raw.low)
+
+
+def _count_sections(
+    sections: tuple[Section, ...], request: Request, estimator: Estimator
+) -> tuple[dict[Category, Estimate], dict[str, Tokens]]:
+    """The tokens of each category and of each section on screen; tools and options are counted by their requests."""
+    places = {message.at: message for message in request.messages}
+    sums, tokens = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens]()
+    for section in sections:
+        if section.deleted:
+            continue
+        count = NOTHING
+        if section.kind not in _BUNDLES:
+            message = places.get(section.pointer, _NO_MESSAGE)
+            count, attached = estimator.message(message), _attachments(message.parts, estimator)
+            sums[section.category] = _plus(sums[section.category], _less(count, attached))
+            sums["attachments"] = _plus(sums["attachments"], attached)
+        tokens[section.id] = _tokens(count)
+    return sums, tokens
+
+
+def _budget(
+    sums: dict[Category, Estimate],
+    tokens: dict[str, Tokens],
+    raw: Estimate,
+    whole: Estimate,
+    window: int | None,
+    reserve: int | None,
+) -> TokenBudget:
+    if whole != raw and raw.tokens:
+        scale = _Scale(whole, raw)
+        tokens = {name: scale.of(each) for name, each in tokens.items()}
+        sums = {category: _estimate(scale.of(_tokens(each))) for category, each in sums.items()}
+        others = sum_estimates(each for category, each in sums.items() if category != "options")
+        sums["options"] = _less(whole, others)
+    return TokenBudget(
+        Total(whole.tokens, whole.low, whole.high, whole.how),
+        window,
+        reserve,
+        tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),
+        tokens,
+    )
+
+
+def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
+    found = NOTHING
+    for part in parts:
+        if isinstance(part, Image | Document | Audio):
+            found += estimator.part(part)
+        elif isinstance(part, ToolResult):
+            found += _attachments(part.parts, estimator)
+    return found
+
+
+class _Scale:
+    """What past counts of the provider say about the whole is shared out over its pieces."""
+
+    def __init__(self, whole: Estimate, raw: Estimate) -> None:
+        self._raw, self._whole = raw, whole
+
+    def of(self, piece: Tokens) -> Tokens:
+        tokens = piece.tokens * self._whole.tokens // self._raw.tokens
+        low = piece.low * self._whole.low // max(1, self._raw.low)
+        high = piece.high * self._whole.high // self._raw.high
+        return Tokens(tokens, min(low, tokens), max(high, tokens))
+
+
+def _less(whole: Estimate, share: Estimate) -> Estimate:
+    tokens = max(0, whole.tokens - share.tokens)
+    return Estimate(tokens, min(tokens, max(0, whole.low - share.low)), max(tokens, whole.high - share.high), whole.how)
+
+
+def _plus(total: Estimate, more: Estimate) -> Estimate:
+    return Estimate(total.tokens + more.tokens, total.low + more.low, total.high + more.high, more.how or total.how)
+
+
+def _at_least(whole: Estimate, low: int) -> Estimate:
+    return Estimate(whole.tokens, min(whole.low, low), whole.high, whole.how)
+
+
+def _tokens(estimate: Estimate) -> Tokens:
+    return Tokens(estimate.tokens, estimate.low, estimate.high)
+
+
+def _estimate(tokens: Tokens) -> Estimate:
+    return Estimate(tokens.tokens, tokens.low, tokens.high)
+
+
+def _reserve(request: Request, facts: Facts) -> int | None:
+    return facts.max_output if request.options.max_tokens is None else request.options.max_tokens
+
+
+class EditCost(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens that come from the cache, tokens of the cache that are lost, and how many of those the edit lost.
+
+    `pointer` and `section` are where the prompt stops being that of the request before, `reason` says why. Money is in
+    US dollars, None where the prices are not known.
+    """
+
+    kept_tokens: int = 0
+    broken_tokens: int = 0
+    broken_by_edit: int = 0
+    pointer: str = ""
+    section: str = ""
+    reason: str = ""
+    money: float | None = None
+    money_by_edit: float | None = None
+
+
+class Costs:
+    """Tells the cost of every edit of one request; what does not change between two edits is worked out once."""
+
+    def __init__(self, previous: Request, original: Request, estimator: Estimator, facts: Facts) -> None:
+        self._estimator = estimator
+        self._prices = facts.prices
+        self._before = Prefix(previous, estimator)
+        self._sent = Prefix(original, estimator)
+        self._agreed = alike(self._before, self._sent)
+        self._anyway = reuse(self._before, self._sent, known=self._agreed)
+
+    def of(self, edited: Request, *, section_at: Callable[[str], str] | None = None) -> EditCost:
+        """The cost of sending this instead of the original. What that would have broken anyway is not the edit's doing.
+
+        `section_at` names the section of a place, as a draft does.
+        """
+        now = Prefix(edited, self._estimator, self._sent)
+        found = reuse(self._before, now, known=min(self._agreed, alike(self._sent, now)))
+        by_edit = max(0, found.broken_tokens - self._anyway.broken_tokens)
+        return EditCost(
+            kept_tokens=found.kept_tokens,
+            broken_tokens=found.broken_tokens,
+            broken_by_edit=by_edit,
+            pointer=found.pointer,
+            section=section_at(found.pointer) if section_at is not None and found.reason else "",
+            reason=found.reason,
+            money=money(found, found.broken_tokens, now.tokens, self._prices),
+            money_by_edit=money(found, by_edit, now.tokens, self._prices),
+        )
+
+
+def cost_of(
+    previous: Request | None,
+    original: Request,
+    edited: Request,
+    estimator: Estimator,
+    facts: Facts,
+    *,
+    section_at: Callable[[str], str] | None = None,
+) -> EditCost:
+    """The cost of one edit, against the previous request of the conversation; without one nothing was cached."""
+    if previous is None:
+        return EditCost()
+    return Costs(previous, original, estimator, facts).of(edited, section_at=section_at)
 
 
 class Reviewed(msgspec.Struct, frozen=True):
@@ -32,14 +264,14 @@ class Review:
         self._estimator = estimator
         self._facts = facts
         self._previous = previous
-        self._checks = Checks(facts, is_vendor=is_vendor)
-        self._budgeting = Budgeting(estimator, facts)
+        self._is_vendor = is_vendor
         self._costs: Costs | None = None
 
     def of(self, draft: Draft) -> Reviewed:
-        """All that is to be told of a draft."""
-        budget = self._budgeting.of(draft)
-        return Reviewed(self._checks.of(draft, self._budgeting.certain), budget, self._cost(draft))
+        """Review one draft."""
+        budget, certain = count_draft(draft, self._estimator, self._facts)
+        validity = check_draft(draft, facts=self._facts, estimate=certain, is_vendor=self._is_vendor)
+        return Reviewed(validity, budget, self._cost(draft))
 
     def _cost(self, draft: Draft) -> EditCost:
         request, original = draft.request, draft.first.request

@@ -1,8 +1,31 @@
-"""Sections: a request as a person reads it, one after the other, each with the place where it stands on screen."""
+"""Sections: a request as a person reads it, with the kind, label, category and details of each section."""
 
-from typing import Literal
+import re
+from collections.abc import Sequence
+from typing import Literal, assert_never
 
 import msgspec
+
+from sightline.editing.deletions import Deletions
+from sightline.model.message import Message
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Source,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.tools import OpaqueTool, Tool
 
 Kind = Literal[
     "system",
@@ -105,3 +128,170 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 def text_in(section: Section, part: str) -> str:
     """The text of a section, or of the part with this id."""
     return next((each.text for each in section.parts if each.id == part), section.text)
+
+
+_CONTEXT = re.compile(
+    r"\s*(?:<([a-z][a-z_-]*(?:reminder|context|environment|instructions|attachments|workspace|info|memory|git)[a-z_-]*)"
+    r"[\s>]|<(context|env|instructions|files|documents|attachments|memory|workspace)[\s>]|# (AGENTS\.md|CLAUDE\.md))"
+)
+"""How agents open the words that they put in a user's mouth."""
+
+_TITLES: dict[Kind, str] = {
+    "system": "System",
+    "developer": "Developer",
+    "user": "User",
+    "context": "Context",
+    "history": "History",
+    "assistant": "Assistant",
+    "tool_call": "Assistant",
+    "tool_result": "Result",
+    "thinking": "Thinking",
+    "other": "Other",
+}
+
+
+def kind_of(message: Message) -> Kind:
+    """The kind of a message, by its role and by what it holds."""
+    parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
+    match message.role:
+        case "system" | "developer":
+            return message.role
+        case "tool":
+            return "tool_result"
+        case "assistant":
+            return _answer(parts)
+        case _:
+            return _kind_of_user_message(message, parts)
+
+
+def _answer(parts: Sequence[Part]) -> Kind:
+    others = [part for part in parts if not isinstance(part, Thinking)]
+    if not others:
+        return "thinking" if parts else "assistant"
+    if all(isinstance(part, ToolCall) for part in others):
+        return "tool_call"
+    return "other" if all(isinstance(part, Opaque) for part in parts) else "assistant"
+
+
+def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
+    name = (message.name or "").lower()
+    if "history" in name:
+        return "history"
+    words = [part for part in parts if isinstance(part, Text)]
+    is_context = bool(words) and all(_CONTEXT.match(part.text) for part in words)
+    if any(isinstance(part, ToolResult) for part in parts):
+        others = [part for part in parts if not isinstance(part, (ToolResult, Text))]
+        return "tool_result" if not others and (is_context or not words) else "user"
+    if is_context or "context" in name:
+        return "context"
+    return "other" if parts and all(isinstance(part, Opaque) for part in parts) else "user"
+
+
+def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ...]) -> str:
+    """The label of a message: what it is, and whom or what it is about. `ordinal` counts the messages of its kind."""
+    title = _TITLES[kind]
+    if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
+        return "System prompt"
+    about = message.name or _about(message, kind, answered)
+    if kind in ("assistant", "tool_call", "other"):
+        names = dict.fromkeys(part.name for part in message.parts if isinstance(part, ToolCall))
+        about = f"calls {', '.join(names)}" if names else about
+    if about:
+        return f"{title} · {about}"
+    return f"{title} {ordinal}" if kind in ("user", "assistant") else title
+
+
+def _about(message: Message, kind: Kind, answered: tuple[str, ...]) -> str:
+    if kind == "tool_result":
+        return ", ".join(dict.fromkeys(name for name in answered if name))
+    if kind == "context":
+        opened = next((_CONTEXT.match(part.text) for part in message.parts if isinstance(part, Text)), None)
+        return next(filter(None, opened.groups()), "") if opened else ""
+    if kind == "other":
+        value = next((part.value for part in message.parts if isinstance(part, Opaque)), None)
+        word = value.get("type") if isinstance(value, dict) else None
+        return word if isinstance(word, str) else ""
+    return ""
+
+
+_MEDIA = (Image, Document, Audio)
+_NOTHING = Deletions()
+_SHOWN_INLINE = 8_000_000
+"""A picture longer than this is not repeated in the view; the body has it."""
+
+
+def details_of(part: Part) -> dict[str, str]:
+    """The fields of a section's part that only some kinds of parts have."""
+    match part:
+        case ToolCall() | ToolResult():
+            return {"call_id": part.id, "name": part.name or ""}
+        case Image():
+            return _file(part.source)
+        case Document():
+            return {**_file(part.source), "name": part.title or ""}
+        case Audio():
+            return {**_file(part.source), "name": part.id or "", "text": part.transcript or ""}
+        case CacheBreakpoint():
+            return {"name": part.kind, "text": part.ttl or ""}
+        case _:
+            return {}
+
+
+def _file(source: Source | None) -> dict[str, str]:
+    match source:
+        case Inline(media_type, data):
+            is_shown = len(data) <= _SHOWN_INLINE
+            return {"media_type": media_type, "url": f"data:{media_type};base64,{data}" if is_shown else ""}
+        case Link(url, media_type):
+            return {"media_type": media_type, "url": url}
+        case FileId(file_id):
+            return {"url": f"file:{file_id}"}
+        case PlainText(text, media_type):
+            return {"media_type": media_type, "text": text}
+        case None:
+            return {}
+        case unreachable:
+            assert_never(unreachable)
+
+
+def can_gain_text(message: Message, deletions: Deletions = _NOTHING) -> bool:
+    """Whether a message without text can be given one, in front of what it has.
+
+    An opaque part in a list of parts does not mind a neighbour; an item that is opaque as a whole has no list for one.
+    """
+    return all(
+        isinstance(part, (*_MEDIA, CacheBreakpoint)) or (isinstance(part, Opaque) and part.at != message.at)
+        for part in message.parts
+        if not deletions.holds(part.at)
+    )
+
+
+def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, str]:
+    """What a section's text is made of these parts, and why it cannot be edited as one if it cannot."""
+    words = [part for part in parts if part.type == "text"]
+    if words:
+        is_editable = any(part.editable for part in words)
+        return "".join(part.text for part in words), "" if is_editable else words[0].reason
+    paired = [part for part in parts if part.type in ("tool_call", "tool_result")]
+    if len(paired) == 1:
+        return paired[0].text, paired[0].reason
+    return "", "" if can_gain_text else "It has no text of its own: edit its parts one by one."
+
+
+def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
+    """What a message counts as; what the person said last, and all that came of it, is not history yet."""
+    if kind in ("system", "developer"):
+        return "system"
+    parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
+    if parts and all(isinstance(part, _MEDIA) for part in parts):
+        return "attachments"
+    return "history" if is_past else "user"
+
+
+def tool_name(tool: Tool) -> str:
+    """The name of a tool, or of its kind where it has none."""
+    if not isinstance(tool, OpaqueTool):
+        return tool.name
+    value = tool.value if isinstance(tool.value, dict) else {}
+    word = value.get("name") or value.get("type") or next(iter(value), "")
+    return word if isinstance(word, str) else ""

@@ -1,6 +1,6 @@
 """Stripping a class of things from a request: old tool results, thinking, or one tool's definition.
 
-Each thing goes the way that a person's deletion goes, with what cannot stand without it, so that what is left is a
+Each thing is deleted as a person deletes it, with what is invalid without it, so that what is left is a
 request that its API takes.
 """
 
@@ -10,14 +10,12 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
-from sightline.editing.cascade import cascade_of
-from sightline.editing.deletions import Deletions
+from sightline.editing.changes import cascade_of, check_sound
+from sightline.editing.deletions import Deletions, parent_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete
-from sightline.editing.places import parent_of
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.soundness import check_sound
-from sightline.editing.target import target_of
+from sightline.editing.targets import target_of
 from sightline.errors import Fault
 
 StripClass = Literal["tool_results", "thinking", "tool"]
@@ -138,7 +136,7 @@ def _parts(sections: list[Section], kind: str) -> Iterator[tuple[Section, Sectio
 
 
 def _is_turn(section: Section) -> bool:
-    """Whether a person spoke here; results and reminders that travel as the user's are no turn."""
+    """Whether this is a person's turn; results and reminders in the user's role are not."""
     return section.kind == "user" and any(part.type in _SPOKEN and not part.deleted for part in section.parts)
 
 

@@ -1,35 +1,36 @@
-"""Whether a draft can be sent: what its API would refuse, what the model cannot take, and what would mend it.
+"""Whether a draft can be sent: what its API would refuse, what the model cannot take, and what would fix it.
 
-What the client's own request already had is never in the way: what it sent may always be sent as it came.
+A problem that the client's own request already had never blocks it: what the client sent may always be sent as it came.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
-from sightline.catalog.facts import Facts
+from sightline.catalog.facts import Facts, Modality
+from sightline.catalog.fitting import is_begun, misfits
+from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.dialects.validity import is_object
 from sightline.editing.draft import Draft
-from sightline.editing.fixes import Fix, fixes_for
-from sightline.editing.limits import argument_problems, limit_problems, refusal_problems, schema_problems
+from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, Fix, fixes_for
 from sightline.editing.operations import Edit, Set
 from sightline.model.comparison import of_part
-from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.model.parts import Image, Part, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Audio, Document, Image, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
+from sightline.model.tools import FunctionTool
 from sightline.tokens.estimate import Estimate
 from sightline.wire.pointer import join, resolve
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A sealed part and the section that it stands in."""
+    """A signed part and its section."""
 
     part: Part
     section: str
@@ -37,17 +38,17 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class BrokenSignature:
-    """What is wrong with a sealed part, and the edits that put it back, if there are some."""
+    """What is wrong with a signed part, and the edits that put it back, if there are some."""
 
     problem: Problem
     repair: tuple[Edit, ...] = ()
 
 
 def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
-    """Sealed parts that are not as the client sent them."""
+    """Signed parts that are not as the client sent them."""
     if not draft.is_dirty:
         return
-    sent, here = _signatures_seals(draft.first), _signatures_seals(draft)
+    sent, here = _seals(draft.first), _seals(draft)
     vanished = {seal.section for signature, seals in sent.items() if signature not in here for seal in seals}
     for signature, seals in here.items():
         homes = sent.get(signature, [])
@@ -77,7 +78,7 @@ def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
         yield Set(pointer=at, value=sent)
 
 
-def _signatures_seals(draft: Draft) -> dict[str, list[Seal]]:
+def _seals(draft: Draft) -> dict[str, list[Seal]]:
     found: dict[str, list[Seal]] = defaultdict(list)
     if draft.request is not None:
         for message in draft.request.messages:
@@ -87,55 +88,118 @@ def _signatures_seals(draft: Draft) -> dict[str, list[Seal]]:
     return found
 
 
-_SAID = "x"
+_WORDS: dict[Modality, str] = {"image": "pictures", "pdf": "documents", "audio": "sound"}
+_DEMANDING = "gemini"
+_RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 
-def is_same_shape(one: Request, other: Request) -> bool:
-    """Whether the two differ in words at most."""
-    if len(one.messages) != len(other.messages):
-        return False
-    pairs = [(mine, theirs) for mine, theirs in zip(one.messages, other.messages, strict=True) if mine is not theirs]
-    if any(shape_of(mine) != shape_of(theirs) for mine, theirs in pairs):
-        return False
-    return msgspec.structs.replace(one, messages=()) == msgspec.structs.replace(other, messages=())
+def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
+    """Options and parts that go beyond what is known of the model; only a number that it states is an error."""
+    asked = request.options.max_tokens
+    if asked is not None and facts.max_output is not None and asked > facts.max_output:
+        at = request.options.places.get("max_tokens", "")
+        yield Problem(at, f"the model writes at most {facts.max_output} tokens")
+    if facts.tools is False and request.tools:
+        yield Problem(request.tools[0].at, "this model is not known to call tools", "warning")
+    if facts.input is not None:
+        for message in request.messages:
+            for part in _media(message.parts):
+                modality = _modality(part)
+                if modality not in facts.input:
+                    yield Problem(part.at, f"this model is not known to take {_WORDS[modality]}", "warning")
 
 
-def shape_of(message: Message) -> Message:
-    """The message with its words left out; what is sealed stays, since every letter of it counts."""
-    return msgspec.structs.replace(message, parts=_shapes(message.parts))
+def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
+    """What the model answers with an error: the same that a translation to it would leave out."""
+    form = dialect(request.dialect).reasoning
+    for misfit in misfits(request, facts, form):
+        if not misfit.is_default:  # a default value is taken
+            yield Problem(misfit.pointer, f"{misfit.what}: {misfit.why}", rule=_RULES.get(misfit.field, ""))
+    # The Messages API has a field of this name too, which every model takes.
+    is_old = form == "effort" and request.options.places.get("max_tokens") == "/max_tokens"
+    if facts.max_completion_tokens and is_old:
+        yield Problem("/max_tokens", "this model takes the limit as max_completion_tokens", rule=OLD_LIMIT)
+    if facts.inline_system is False and form == "mode":
+        for message in request.messages:
+            if message.role in SYSTEM_ROLES and message.at.startswith("/messages"):
+                text = "this model takes no system message inside the conversation"
+                yield Problem(message.at, text, rule=INLINE_SYSTEM)
+    last = request.messages[-1] if request.messages else None
+    if facts.prefill is False and last is not None and is_begun(last):
+        yield Problem(last.at, "this model does not go on with a last message of the assistant's")
 
 
-def _shapes(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(map(_shape, parts))
+def argument_problems(request: Request) -> Iterator[Problem]:
+    """Arguments of a function that are no JSON object; without any it may have been called with none."""
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments):
+                text = f"the arguments of {part.name!r} are not a JSON object"
+                yield Problem(part.at, text, "error" if part.arguments.strip() else "warning")
 
 
-def _shape(part: Part) -> Part:
+def schema_problems(request: Request) -> Iterator[Problem]:
+    """Parameters of tools that are no schema of an object."""
+    for tool in request.tools:
+        if isinstance(tool, FunctionTool) and tool.schema:
+            for words, is_fatal in _schema_faults(tool.schema, is_strict=bool(tool.strict), dialect=request.dialect):
+                text = f"the parameters of {tool.name!r} {words}"
+                yield Problem(tool.at, text, "error" if is_fatal else "warning")
+
+
+def _schema_faults(schema: JsonObject, *, is_strict: bool, dialect: str) -> Iterator[tuple[str, bool]]:
+    kind = schema.get("type")
+    if kind is None:
+        yield "do not say that they are an object", False
+    elif not _says_object(kind):
+        yield f"are of type {kind!r} and not an object", True
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        yield "have properties that are no object", True
+        return
+    yield from (
+        (f"have a property {name!r} without a schema", True)
+        for name, value in properties.items()
+        if not isinstance(value, dict | bool)
+    )
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        yield "require something that is no list of names", True
+        return
+    yield from (
+        (f"require {name!r}, which is no property", is_strict or dialect == _DEMANDING)
+        for name in required
+        if name not in properties
+    )
+
+
+def _says_object(kind: Json) -> bool:
+    words = kind if isinstance(kind, list) else [kind]
+    return any(isinstance(word, str) and word.lower() == "object" for word in words)
+
+
+def _media(parts: tuple[Part, ...]) -> Iterator[Image | Document | Audio]:
+    for part in parts:
+        if isinstance(part, Image | Document | Audio):
+            yield part
+        elif isinstance(part, ToolResult):
+            yield from _media(part.parts)
+
+
+def _modality(part: Image | Document | Audio) -> Modality:
     match part:
-        case Text(signature=None) | Thinking(signature=None) | Refusal():
-            return msgspec.structs.replace(part, text=_words(part.text))
-        case ToolCall(signature=None):
-            return msgspec.structs.replace(part, arguments=_arguments(part))
-        case ToolResult():
-            return msgspec.structs.replace(part, parts=_shapes(part.parts))
-        case _:
-            return part
-
-
-def _words(text: str) -> str:
-    """Nothing, only blanks, or something, which may end in blanks."""
-    if not text.strip():
-        return text[:1]
-    return _SAID + text[len(text.rstrip()) :][:1]
-
-
-def _arguments(call: ToolCall) -> str:
-    if call.kind == "custom" or is_object(call.arguments):
-        return "{}"
-    return _words(call.arguments)
+        case Image():
+            return "image"
+        case Document():
+            return "pdf"
+        case Audio():
+            return "audio"
+        case unreachable:
+            assert_never(unreachable)
 
 
 _MOST_FIXED = 30
-"""Trying fixes costs time, and nobody clicks more of them than this before looking again."""
+"""Trying fixes costs time, and a user rarely needs more at once."""
 
 
 class ValidityFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,40 +226,10 @@ def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None,
     `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
     servers may take more, so that there the same is only a warning.
     """
-    return Checks(facts, is_vendor=is_vendor).of(draft, estimate)
-
-
-class Checks:
-    """Checks the drafts of one document. A draft of the same shape as the last one has the same problems."""
-
-    def __init__(self, facts: Facts, *, is_vendor: bool = False) -> None:
-        self._facts = facts
-        self._is_vendor = is_vendor
-        self._last: Draft | None = None
-        self._findings: list[ValidityFinding] = []
-
-    def of(self, draft: Draft, estimate: Estimate | None = None) -> Validity:
-        """What is wrong with a draft, as checks and its budget tell."""
-        if self._last is None or not _is_alike(self._last, draft):
-            found = _find_problems(draft, self._facts, is_vendor=self._is_vendor)
-            self._findings = [*found, *_seals(draft, self._facts)]
-        self._last = draft
-        findings = [*self._findings, *_budget(draft, self._facts, estimate)]
-        return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
-
-
-def _is_alike(last: Draft, draft: Draft) -> bool:
-    if last.first is not draft.first or last.is_dirty != draft.is_dirty:
-        return False
-    old, new = last.request, draft.request
-    return old is not None and new is not None and is_same_shape(old, new) and _settings(last) == _settings(draft)
-
-
-def _settings(draft: Draft) -> JsonObject:
-    """What stands beside the conversation: one value may be written in two ways of which an API takes one."""
-    document, container = draft.document, draft.whole.reading.container
-    fields = document if isinstance(document, dict) else {}
-    return {key: value for key, value in fields.items() if join("", key) != container}
+    findings = _find_problems(draft, facts, is_vendor=is_vendor)
+    findings += _signature_findings(draft, facts)
+    findings += _budget(draft, facts, estimate)
+    return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
 
 
 def _find_problems(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[ValidityFinding]:
@@ -211,7 +245,7 @@ def _find_problems(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[Valid
     return findings
 
 
-def _seals(draft: Draft, facts: Facts) -> Iterator[ValidityFinding]:
+def _signature_findings(draft: Draft, facts: Facts) -> Iterator[ValidityFinding]:
     for broken in find_broken_signatures(draft):
         finding = _finding(draft, broken.problem, facts, is_inherited=False, is_fixed=True)
         repair = (Fix("Put it back as it came", broken.repair),) if broken.repair else ()

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from sightline.editing.conversation_changes import SectionChange, carry_over, changes_between
+from sightline.editing.comparing import SectionChange, carry_over, changes_between
 from sightline.editing.draft import Draft
 from sightline.exchange.holds import Holds
 from sightline.exchange.remote_relay import RemoteHold, RemoteHolds

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
+from sightline.store.digest import ReplyText
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.reply_texts import ReplyText
 
 if TYPE_CHECKING:
     from sightline.agent.core.facts import RunFact

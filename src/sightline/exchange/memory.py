@@ -16,8 +16,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage
-from sightline.tokens.calibration import Calibration, Lesson, Ratio
-from sightline.tokens.counted_prefix import CountedPrefixes
+from sightline.tokens.calibration import Calibration, CountedPrefixes, Lesson, Ratio
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger
 

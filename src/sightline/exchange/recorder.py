@@ -30,9 +30,8 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.usage import Usage, possible
-from sightline.store.digest import words_of
+from sightline.store.digest import ReplyText, words_of
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.reply_texts import ReplyText
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 

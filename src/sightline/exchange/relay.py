@@ -30,8 +30,7 @@ from sightline.exchange.rule_subject import session_of
 from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel
-from sightline.transport.http.target import target
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts, target
 from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender
 
 _MOST_ROUTES = 4096

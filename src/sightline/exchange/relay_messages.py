@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
-from sightline.editing.conversation_changes import SectionChange
+from sightline.editing.comparing import SectionChange
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.store.entries import FactEntry

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.loading import variables_in
-from sightline.editing.conversation_changes import SectionChange
+from sightline.editing.comparing import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
@@ -46,9 +46,8 @@ from sightline.model.json import Json
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.transport.clock import Clock
-from sightline.transport.http.client import HttpClient
-from sightline.transport.http.response import Response
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.client import HttpClient, Response
+from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 

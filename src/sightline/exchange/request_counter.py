@@ -12,8 +12,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
 from sightline.model.request import Request
 from sightline.model.usage import Usage
-from sightline.tokens.calibration import is_credible
-from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.calibration import digest_chain, is_credible
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
 from sightline.wire.jsontext import decode

@@ -27,11 +27,11 @@ from sightline.exchange.taps import TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage, possible
-from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
-from sightline.transport.http.response import READ_LIMIT, Response
+from sightline.transport.http.client import READ_LIMIT, Response
 from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, without
 from sightline.wire.jsontext import decode, encode
 

@@ -7,9 +7,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice, choose
-from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders

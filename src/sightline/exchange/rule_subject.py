@@ -5,8 +5,7 @@ from functools import cached_property
 from sightline.catalog.choose import ModelChoice
 from sightline.exchange.caller import SESSIONS
 from sightline.exchange.client_request import ClientRequest
-from sightline.filters.pattern import occurs
-from sightline.filters.predicate import Value
+from sightline.filters.predicate import Value, occurs
 from sightline.store.digest import Digest, digest_of
 
 

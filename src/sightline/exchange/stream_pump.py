@@ -7,7 +7,7 @@ from typing import Self
 from sightline.errors import Fault
 from sightline.exchange.taps import Tap
 from sightline.model.reply import Reply
-from sightline.transport.http.response import Response
+from sightline.transport.http.client import Response
 
 _LAST_WORDS = 0.2
 """Seconds for the rest of an answer that has said its end already, so that its connection can be used again."""

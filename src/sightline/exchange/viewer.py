@@ -12,14 +12,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
-from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
-from sightline.editing.budgeting import TokenBudget
-from sightline.editing.cost import EditCost
 from sightline.editing.draft import Draft
-from sightline.editing.review import Review, Reviewed
+from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
 from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
@@ -33,7 +30,7 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import has_media
 from sightline.model.request import Request
-from sightline.tokens.counted_prefix import digest_chain
+from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimator import CountedRequest
 
 Key = TypeVar("Key")
@@ -64,18 +61,17 @@ class DocumentState:
     def since(self, before: "DocumentState") -> tuple[Section, ...]:
         """The sections that are new, or other than they were."""
         known = {section.id: section for section in before.sections}
-        return tuple(section for section in self.sections if known.get(section.id) is not section)
+        return tuple(section for section in self.sections if known.get(section.id) != section)
 
 
 class DocumentView:
-    """One document that is looked at again and again. What does not change is neither counted nor made anew."""
+    """One document that is looked at again and again; each draft of it is reviewed once."""
 
     def __init__(self, review: Review, calibrate: Callable[[Request | None], None], *, follows: bool) -> None:
         self._review = review
         self._follows = follows
         self._calibrate = calibrate
         self._look: DocumentState | None = None
-        self._counted: dict[str, tuple[Section, Tokens | None, Section]] = {}
         self._origins: tuple[Draft, dict[str, Origin]] | None = None
 
     def of(self, draft: Draft) -> DocumentState:
@@ -101,30 +97,19 @@ class DocumentView:
         return self._origins[1]
 
     def _look_at(self, draft: Draft, reviewed: Reviewed) -> DocumentState:
-        budget, before, origins = reviewed.budget, self._counted, self._originals(draft.first)
-        self._counted = {
-            section.id: _count_section(
-                section, budget.sections.get(section.id), origins.get(section.id), before.get(section.id)
-            )
+        budget, origins = reviewed.budget, self._originals(draft.first)
+        sections = tuple(
+            _with_details(section, budget.sections.get(section.id), origins.get(section.id))
             for section in draft.sections
-        }
-        sections = tuple(section for _, _, section in self._counted.values())
+        )
         return DocumentState(draft, sections, reviewed.validity, budget, reviewed.cost, self._follows)
 
 
-def _count_section(
-    section: Section,
-    tokens: Tokens | None,
-    origin: Origin | None,
-    before: tuple[Section, Tokens | None, Section] | None,
-) -> tuple[Section, Tokens | None, Section]:
-    """The section with its tokens and its origin, the very same one where nothing has changed."""
-    if before is not None and before[0] is section and before[1] == tokens:
-        return before
+def _with_details(section: Section, tokens: Tokens | None, origin: Origin | None) -> Section:
+    """The section with its tokens and its origin."""
     text, index = (None, None) if origin is None else origin
     original = None if text == section.text else text
-    shown = msgspec.structs.replace(section, tokens=tokens, original_content=original, source_message_index=index)
-    return section, tokens, shown
+    return msgspec.structs.replace(section, tokens=tokens, original_content=original, source_message_index=index)
 
 
 @dataclass

@@ -1,9 +1,10 @@
-"""What a filter says, as values: terms about one thing, terms about its place in a list, and how they are joined.
+"""The terms of a filter as values, how they are joined, and what some of them mean in simpler terms.
 
-The functions `both`, `either` and `negated` keep an expression in its one simple form: nothing nested that need not be,
-and no part that says nothing. The parser makes all of its expressions with them.
+The functions `both`, `either` and `negate` keep an expression in its one simple form: no needless nesting, and no part
+without a meaning. The parser makes all of its expressions with them.
 """
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -120,10 +121,10 @@ EVERYTHING = Everything()
 def both(*parts: Expression) -> Expression:
     """All of these."""
     flat = [each for part in parts for each in (part.parts if isinstance(part, And) else (part,))]
-    told = tuple(each for each in flat if each != EVERYTHING)
-    if len(told) > 1:
-        return And(told)
-    return told[0] if told else EVERYTHING
+    parts = tuple(each for each in flat if each != EVERYTHING)
+    if len(parts) > 1:
+        return And(parts)
+    return parts[0] if parts else EVERYTHING
 
 
 def either(*parts: Expression) -> Expression:
@@ -152,5 +153,44 @@ def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
             Everything() | TextTerm() | NumberTerm() | FlagTerm() | ContentTerm() | AgeTerm() | DateTerm() | TopicTerm()
         ):
             return ()
+        case unreachable:
+            assert_never(unreachable)
+
+
+_REFUSED = NumberTerm("status", ">=", 400)
+_STATES: Mapping[str, Expression] = {
+    "error": either(TextTerm("state", "failed"), _REFUSED),
+    "ok": both(TextTerm("state", "finished"), negate(_REFUSED)),
+}
+_OLDER: Mapping[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def meaning(term: AgeTerm | DateTerm | FlagTerm, now: float) -> Expression:
+    """The same in terms of `state`, `status` and `at`, the time of day at which it came; a mark that is a field of its
+    own stays."""
+    match term:
+        case FlagTerm(field=field):
+            return _STATES.get(field, term)
+        case AgeTerm(operator=operator, seconds=seconds):
+            return NumberTerm("at", _OLDER[operator], now - seconds)
+        case DateTerm():
+            return _range_of_date(term)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _range_of_date(term: DateTerm) -> Expression:
+    since, before = NumberTerm("at", ">=", term.since), NumberTerm("at", "<", term.until)
+    match term.operator:
+        case "=":
+            return both(since, before)
+        case "<":
+            return NumberTerm("at", "<", term.since)
+        case "<=":
+            return before
+        case ">":
+            return NumberTerm("at", ">=", term.until)
+        case ">=":
+            return since
         case unreachable:
             assert_never(unreachable)

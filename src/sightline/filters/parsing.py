@@ -19,8 +19,7 @@ from sightline.filters.expression import (
     negate,
 )
 from sightline.filters.fields import BY_NAME, FIELDS, WORDS, FilterField, FilterScope, Kind
-from sightline.filters.source import Piece, Sign, Source
-from sightline.filters.terms import FieldComparison, count, term
+from sightline.filters.terms import FieldComparison, Piece, Sign, Source, count, term
 
 _LONGEST = 10_000
 _MOST_TERMS = 250
@@ -48,7 +47,7 @@ def parse(
     text: str, *, scope: FilterScope | None = None, zone: tzinfo = UTC, saved: Mapping[str, Expression] | None = None
 ) -> Expression:
     """What the text asks for; empty, it is everything. Days begin and end as in `zone`. With a `scope`, fields that do
-    not exist there are mistakes. `saved` are filters that `@name` stands for, by their names in small letters. Raises a
+    not exist there are mistakes. `saved` are the filters for `@name`, by their names in lower case. Raises a
     fault that points at the place of the mistake."""
     if len(text) > _LONGEST:
         raise Fault(Code.USAGE, f"the filter has {len(text)} characters", hint=f"{_LONGEST} are the most.")

@@ -1,12 +1,20 @@
-"""Whether an expression holds for one thing."""
+"""Whether an expression matches one thing, or which things of a list it selects.
 
-from collections.abc import Callable, Mapping
+In a pattern `*` is any run of characters, `?` is one, and a backslash escapes the next. Case is ignored. Folding keeps
+the length of a text, and a character outside ASCII never becomes one inside, so that a database that folds only ASCII
+gives the same answer.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import eq, ge, gt, le, lt
-from typing import Protocol, TypeAlias, assert_never
+from typing import Generic, Protocol, TypeAlias, TypeVar, assert_never
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import (
+    EVERYTHING,
     AgeTerm,
     And,
     ContentTerm,
@@ -25,10 +33,125 @@ from sightline.filters.expression import (
     SetTerm,
     TextTerm,
     TopicTerm,
+    both,
+    either,
+    meaning,
+    negate,
+    set_terms,
 )
 from sightline.filters.fields import SUMS
-from sightline.filters.meaning import meaning
-from sightline.filters.pattern import fits, occurs
+
+_APART = re.compile("([\u0130\u212a])")  # a dotted I and the sign for kelvin, which would turn into ASCII letters
+
+
+def fold_case(text: str) -> str:
+    """The text in lower case."""
+    if text.isascii():
+        return text.lower()
+    pieces = _APART.split(text)
+    return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
+
+
+def letters(pattern: str, wild: str = "*?") -> Iterator[tuple[str, bool]]:
+    """Each character of a pattern and whether it is a wildcard. A backslash at the very end is literal."""
+    rest = iter(pattern)
+    for letter in rest:
+        if letter == "\\":
+            yield next(rest, "\\"), False
+        else:
+            yield letter, letter in wild
+
+
+def canonical(pattern: str, wild: str = "*?") -> str:
+    """The same pattern in the one form that expressions hold, if only the characters in `wild` are wildcards."""
+    pieces: list[str] = []
+    for letter, is_wild in letters(pattern, wild):
+        piece = letter if is_wild else literal(letter)
+        if piece != "*" or pieces[-1:] != ["*"]:
+            pieces.append(piece)
+    return "".join(pieces)
+
+
+def literal(text: str) -> str:
+    """A pattern that means just this text."""
+    return re.sub(r"([*?\\])", r"\\\1", text)
+
+
+def plain(pattern: str) -> str | None:
+    """The one text that a pattern without wildcards matches; None with wildcards."""
+    read = list(letters(pattern))
+    return None if any(is_wild for _, is_wild in read) else "".join(letter for letter, _ in read)
+
+
+def literals(pattern: str) -> list[str]:
+    """The runs of characters that a text must hold one after the other, for an index that can look for them."""
+    runs = [""]
+    for letter, is_wild in letters(pattern):
+        if is_wild:
+            runs.append("")
+        else:
+            runs[-1] += letter
+    return [run for run in runs if run]
+
+
+def fits(pattern: str, value: str) -> bool:
+    """Whether the whole value is what the pattern says. An empty value fits only an empty pattern, so that `*` asks
+    for something to be there."""
+    if not value:
+        return not pattern
+    text = fold_case(value)
+    (first, reach), *others = _segments(pattern)
+    if not others:
+        return first.fullmatch(text) is not None
+    last, length = others.pop()
+    end = len(text) - length
+    if first.match(text) is None or last.match(text, max(end, 0)) is None:
+        return False
+    return 0 <= _find_in_order(others, text, reach) <= end
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Whether the pattern occurs somewhere in the text."""
+    return _find_in_order(_segments(pattern), fold_case(text), 0) >= 0
+
+
+def like(pattern: str) -> tuple[str, bool]:
+    """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
+    databases fold the case of other alphabets differently."""
+    pieces = []
+    for letter, is_wild in letters(fold_case(pattern)):
+        if is_wild:
+            pieces.append("%" if letter == "*" else "_")
+        elif letter.isascii():
+            pieces.append(f"!{letter}" if letter in "!%_" else letter)
+        else:
+            pieces.append("_")
+    return "".join(pieces), pattern.isascii()
+
+
+def _find_in_order(segments: Sequence[tuple[re.Pattern[str], int]], text: str, start: int) -> int:
+    """Where the last of these ends if each is found behind the one before, else -1."""
+    for segment, _ in segments:
+        found = segment.search(text, start)
+        if found is None:
+            return -1
+        start = found.end()
+    return start
+
+
+@lru_cache(maxsize=1024)
+def _segments(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
+    """The segments between the stars, each with its length. Taking the first place where each fits never misses a
+    way to fit them all, so no pattern can make the search slow."""
+    segments = [(list[str](), 0)]
+    for letter, is_wild in letters(fold_case(pattern)):
+        pieces, length = segments[-1]
+        if is_wild and letter == "*":
+            segments.append(([], 0))
+        else:
+            segments[-1] = ([*pieces, "." if is_wild else re.escape(letter)], length + 1)
+    return tuple((re.compile("".join(pieces), re.DOTALL), length) for pieces, length in segments)
+
 
 Value: TypeAlias = str | float | bool | tuple[str, ...] | None
 
@@ -70,7 +193,7 @@ class Known:
 
 
 def alone(term: SetTerm) -> bool:
-    """Nothing is known about the list that a thing stands in."""
+    """Nothing is known about the list that a thing is in."""
     what = type(term).__name__
     raise Fault(
         Code.USAGE,
@@ -137,3 +260,86 @@ def _number(subject: FilterSubject, name: str) -> float | None:
 def _path(subject: FilterSubject) -> tuple[str, ...]:
     value = subject.value("topic")
     return value if isinstance(value, tuple) else ()
+
+
+S = TypeVar("S", bound=FilterSubject)
+
+
+@dataclass(frozen=True, slots=True)
+class Context(Generic[S]):
+    """What a filter is used in: the time of day, the topic and the model at hand, and how many of the newest of some
+    things would be sent with the next question."""
+
+    now: float
+    topic: tuple[str, ...] = ()
+    model: str = ""
+    fitting: Callable[[Sequence[S]], int] = len
+
+
+def select(expression: Expression, subjects: Sequence[S], *, context: Context[S]) -> list[S]:
+    """The things that the filter takes, in their order, which is from the oldest to the newest.
+
+    What is sent depends on what is shown, so the terms about it are answered last: without them there is a first
+    list, its newest part is sent, and with that known the whole filter is answered.
+    """
+    terms = set_terms(expression)
+    members: dict[SetTerm, frozenset[int]] = {
+        term: _members(term, subjects, context) for term in terms if not isinstance(term, InContext)
+    }
+    if len(members) < len(set(terms)):
+        shown = _matching_indexes(without_context(expression), subjects, context.now, members)
+        fitting = context.fitting([subjects[index] for index in shown])
+        split = len(shown) - max(0, min(fitting, len(shown)))
+        for term in terms:
+            if isinstance(term, InContext):
+                members[term] = frozenset(shown[max(0, split - term.extra) :])
+    return [subjects[index] for index in _matching_indexes(expression, subjects, context.now, members)]
+
+
+def without_context(expression: Expression) -> Expression:
+    """The expression without its terms about what is sent."""
+    return _without_context(expression) or EVERYTHING
+
+
+def _matching_indexes(
+    expression: Expression, subjects: Sequence[S], now: float, members: Mapping[SetTerm, frozenset[int]]
+) -> list[int]:
+    def holds(index: int) -> bool:
+        return matches(expression, subjects[index], now=now, belongs=lambda term: index in members[term])
+
+    return [index for index in range(len(subjects)) if holds(index)]
+
+
+def _members(term: Latest | OwnTopic | OwnModel, subjects: Sequence[S], context: Context[S]) -> frozenset[int]:
+    """The places in the list for which the term holds."""
+    match term:
+        case Latest(count=count):
+            return frozenset(_newest(range(len(subjects)), count))
+        case OwnTopic(count=count):
+            own = [index for index, subject in enumerate(subjects) if subject.value("topic") == context.topic]
+            return frozenset(own if count is None else _newest(own, count))
+        case OwnModel():
+            model = literal(context.model)
+            return frozenset(i for i, each in enumerate(subjects) if fits(model, str(each.value("model") or "")))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _newest(places: Sequence[int], count: int) -> Sequence[int]:
+    return places[max(0, len(places) - count) :]
+
+
+def _without_context(expression: Expression) -> Expression | None:
+    """The expression without its terms about what is sent; None if it has no others."""
+    match expression:
+        case InContext():
+            return None
+        case Not(part=part):
+            rest = _without_context(part)
+            return None if rest is None else negate(rest)
+        case And(parts=parts) | Or(parts=parts):
+            kept = [rest for part in parts if (rest := _without_context(part)) is not None]
+            join = both if isinstance(expression, And) else either
+            return join(*kept) if kept else None
+        case _:
+            return expression

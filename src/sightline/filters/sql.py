@@ -25,10 +25,10 @@ from sightline.filters.expression import (
     OwnTopic,
     TextTerm,
     TopicTerm,
+    meaning,
 )
 from sightline.filters.fields import SUMS
-from sightline.filters.meaning import meaning
-from sightline.filters.pattern import fold_case, like, plain
+from sightline.filters.predicate import fold_case, like, plain
 
 Parameter: TypeAlias = str | float
 
@@ -39,7 +39,7 @@ _TEXT = "CAST({} AS TEXT)"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a field stands: `sql` is an expression for its value. For a field with several values `within` is a
+    """The column of a field: `sql` is an expression for its value. For a field with several values `within` is a
     condition that holds if `{}` holds for one of them, such as `EXISTS (SELECT 1 FROM tools t WHERE … AND {})`."""
 
     sql: str
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """How the database looks for words. `sql` is a condition in which `{}` stands for the parameter that `query` makes
+    """How the database looks for words. `sql` is a condition in which `{}` is the parameter that `query` makes
     of a pattern; None says that the index cannot look for this one. It finds at least what the pattern means; if
     `is_exact`, nothing else."""
 

@@ -1,12 +1,14 @@
-"""One term from its pieces: a field, a sign of comparison and a value, each checked against what the field is."""
+"""The text of a filter as pieces with their positions, and one term from its pieces, checked against its field."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Literal, TypeAlias
+from unicodedata import east_asian_width
 
 from sightline.catalog.problem import likely, nearest, quote_word
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.filters.expression import (
     AgeTerm,
     ContentTerm,
@@ -21,10 +23,153 @@ from sightline.filters.expression import (
     both,
     negate,
 )
-from sightline.filters.fields import FilterField, Kind
-from sightline.filters.pattern import canonical, fits, letters, literal
-from sightline.filters.source import Piece, Sign, Source
-from sightline.filters.values import UNITS, is_date_like, number, parse_date, seconds
+from sightline.filters.fields import UNITS, FilterField, Kind, is_date_like, number, parse_date, seconds
+from sightline.filters.predicate import canonical, fits, letters, literal
+
+Sign: TypeAlias = Literal[":", "=", "!=", "<", "<=", ">", ">="]
+
+_WORD = re.compile(r"""[^\s&|+!()'":<>=]+""")
+_SIGN = re.compile(r"\s*(?::?(<=|>=|<>|=>|=<|==|!=|<|>|=)|:)")
+_SIGNS: Mapping[str, Sign] = {
+    ":": ":",
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+    "<": "<",
+    "<=": "<=",
+    "=<": "<=",
+    ">": ">",
+    ">=": ">=",
+    "=>": ">=",
+}
+_ENDS = frozenset("&|+!()")
+_QUOTES = frozenset("'\"")
+_SPOKEN = {"n": "\n", "t": "\t", "r": "\r"}
+_SHOWN = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the text and its position. In a value, escapes are still patterns: `\\*` is a star that is no
+    wildcard."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Source:
+    """A filter's text and how far it has been read."""
+
+    text: str
+    place: int = field(default=0)
+    kind: str = field(default="filter")
+    """What a mistake is said to be in."""
+
+    def wrong(self, start: int, end: int, message: str, hint: str) -> Fault:
+        """A mistake in this part of the text."""
+        return Fault(
+            Code.USAGE,
+            f"{self.kind}, column {start + 1}: {message}",
+            hint=f"{hint}\n{_point_at(self.text, start, max(end, start + 1))}",
+            details={"column": start + 1, "length": max(end - start, 1)},
+        )
+
+    def skip_space(self) -> None:
+        """Go on to the next character that is not blank."""
+        while self.next.isspace():
+            self.place += 1
+
+    @property
+    def next(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.place : self.place + 1]
+
+    def take(self, letters: str) -> Piece | None:
+        """One of these characters, if it comes next; doubled, it means the same."""
+        start = self.place
+        if not self.next or self.next not in letters:
+            return None
+        self.place += 2 if self.text[start : start + 2] == self.next * 2 and self.next in "&|" else 1
+        return Piece(self.text[start], start, self.place)
+
+    def word(self) -> Piece | None:
+        """A name, or a letter with what hangs on it."""
+        found = _WORD.match(self.text, self.place)
+        return None if found is None else self._advance(found.group(), found.start(), found.end())
+
+    def sign(self) -> Sign | None:
+        """A sign of comparison, also behind blanks, and with a colon before it."""
+        found = _SIGN.match(self.text, self.place)
+        if found is None:
+            return None
+        self.place = found.end()
+        return _SIGNS[found[1] or ":"]
+
+    @property
+    def is_at_quote(self) -> bool:
+        """Whether a quote comes next."""
+        return self.next in _QUOTES
+
+    def value(self) -> Piece | None:
+        """What a field is compared with: in quotes, or up to a blank or a sign that joins terms."""
+        return self._read_quoted() if self.is_at_quote else self._bare()
+
+    def _read_quoted(self) -> Piece:
+        start, quote = self.place, self.next
+        pieces: list[str] = []
+        at = start + 1
+        while at < len(self.text):
+            if self.text[at] == quote:
+                return self._advance("".join(pieces), start, at + 1)
+            piece, at = self._letter(at)
+            pieces.append(piece)
+        raise self.wrong(start, start + 1, f"the quote {quote} is not closed", f"Put a {quote} behind the words.")
+
+    def _bare(self) -> Piece | None:
+        start = at = self.place
+        pieces: list[str] = []
+        while at < len(self.text) and not self.text[at].isspace() and self.text[at] not in _ENDS:
+            piece, at = self._letter(at)
+            pieces.append(piece)
+        return self._advance("".join(pieces), start, at) if pieces else None
+
+    def _letter(self, at: int) -> tuple[str, int]:
+        """The character here as part of a pattern, and where the next one is."""
+        letter, escaped = self.text[at], self.text[at + 1 : at + 2]
+        if letter != "\\":
+            return letter, at + 1
+        if escaped in _SPOKEN:
+            return _SPOKEN[escaped], at + 2
+        # Before any other letter it is taken for itself, as in a path of Windows.
+        if not escaped or escaped.isalnum():
+            return "\\\\", at + 1
+        return f"\\{escaped}", at + 2
+
+    def _advance(self, text: str, start: int, end: int) -> Piece:
+        self.place = end
+        return Piece(text, start, end)
+
+
+def _point_at(text: str, start: int, end: int) -> str:
+    """The text with a line of carets below; of a long one, the part around the place."""
+    left = max(0, start - _SHOWN // 2) if len(text) > _SHOWN else 0
+    right = min(len(text), left + _SHOWN)
+    before, within = _safe(text[left:start]), _safe(text[start : min(end, right)])
+    opening, closing = "…" * (left > 0), "…" * (right < len(text))
+    line = f"{opening}{before}{within}{_safe(text[min(end, right) : right])}{closing}"
+    return f"  {line}\n  {' ' * _width(opening + before)}{'^' * max(1, _width(within))}"
+
+
+def _safe(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
 
 _ORDERING = ("<", "<=", ">", ">=")
 _YES = ("yes", "true", "on", "1")
@@ -46,7 +191,7 @@ class FieldComparison:
 
     @property
     def operator(self) -> Operator:
-        """The sign, as far as it is told of the opposite."""
+        """The operator, where the sign is a negated one."""
         match self.sign:
             case ":" | "=" | "!=":
                 return "="
@@ -62,45 +207,46 @@ class FieldComparison:
         return self.source.wrong(self.name.start, self.value.end, message, hint)
 
 
-def term(asked: FieldComparison) -> Expression:
+def term(comparison: FieldComparison) -> Expression:
     """What the comparison says."""
-    meant = _READERS[asked.field.kind](asked)
-    return negate(meant) if asked.sign == "!=" else meant
+    meant = _READERS[comparison.field.kind](comparison)
+    return negate(meant) if comparison.sign == "!=" else meant
 
 
-def _refuse_ordering(asked: FieldComparison, what: str) -> None:
-    if asked.sign in _ORDERING:
-        name = asked.name.text
-        message = f"{asked.sign} compares numbers and times, and {quote_word(name)} is {what}"
-        raise asked.bad_sign(message, f"Write {name}:{asked.value.text or 'value'}.")
+def _refuse_ordering(comparison: FieldComparison, what: str) -> None:
+    if comparison.sign in _ORDERING:
+        name = comparison.name.text
+        message = f"{comparison.sign} compares numbers and times, and {quote_word(name)} is {what}"
+        raise comparison.bad_sign(message, f"Write {name}:{comparison.value.text or 'value'}.")
 
 
-def _text_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a text")
-    pattern, field = canonical(asked.value.text), asked.field
+def _text_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a text")
+    pattern, field = canonical(comparison.value.text), comparison.field
     if field.choices and pattern and not any(fits(pattern, choice) for choice in field.choices):
-        raise asked.bad_value(
-            f"there is no {field.name} {quote_word(asked.value.text)}", nearest(asked.value.text, field.choices)
+        raise comparison.bad_value(
+            f"there is no {field.name} {quote_word(comparison.value.text)}",
+            nearest(comparison.value.text, field.choices),
         )
     return TextTerm(field.name, pattern)
 
 
-def _content_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a text")
-    pattern = canonical(asked.value.text, "*")
+def _content_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a text")
+    pattern = canonical(comparison.value.text, "*")
     if not pattern:
-        raise asked.bad_value("there are no words to look for", 'Write them in the quotes: text:"some words".')
+        raise comparison.bad_value("there are no words to look for", 'Write them in the quotes: text:"some words".')
     return ContentTerm(pattern)
 
 
-def _topic_term(asked: FieldComparison) -> Expression:
-    _refuse_ordering(asked, "a topic")
-    path, has_below = asked.value.text, False
+def _topic_term(comparison: FieldComparison) -> Expression:
+    _refuse_ordering(comparison, "a topic")
+    path, has_below = comparison.value.text, False
     if [*letters(path, ".")][-3:] == [(".", True)] * 3:
         path, has_below = path[:-3], True
     names, is_path = _path(path.strip())
     if not names:
-        raise asked.bad_value("there is no name of a topic", "Write t'name', t'A > B' or t'name...'.")
+        raise comparison.bad_value("there is no name of a topic", "Write t'name', t'A > B' or t'name...'.")
     return TopicTerm(names, is_path=is_path, has_below=has_below)
 
 
@@ -118,59 +264,61 @@ def _path(text: str) -> tuple[tuple[str, ...], bool]:
     return tuple(name for each in names if (name := canonical(each).strip())), is_path
 
 
-def _number_term(asked: FieldComparison) -> Expression:
-    value = number(asked.value.text)
+def _number_term(comparison: FieldComparison) -> Expression:
+    value = number(comparison.value.text)
     if value is None:
-        unit = "50k, 1.5m" if asked.field.kind is Kind.NUMBER else "0.10, $2"
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no number", f"Write a number such as {unit}.{_GLUED}")
-    return NumberTerm(asked.field.name, asked.operator, value)
+        unit = "50k, 1.5m" if comparison.field.kind is Kind.NUMBER else "0.10, $2"
+        raise comparison.bad_value(
+            f"{quote_word(comparison.value.text)} is no number", f"Write a number such as {unit}.{_GLUED}"
+        )
+    return NumberTerm(comparison.field.name, comparison.operator, value)
 
 
-def _duration_term(asked: FieldComparison) -> Expression:
-    value = seconds(asked.value.text, "s")
+def _duration_term(comparison: FieldComparison) -> Expression:
+    value = seconds(comparison.value.text, "s")
     if value is None:
-        raise _no_time(asked)
-    return NumberTerm(asked.field.name, asked.operator, value)
+        raise _no_time(comparison)
+    return NumberTerm(comparison.field.name, comparison.operator, value)
 
 
-def _no_time(asked: FieldComparison) -> Fault:
-    return asked.bad_value(
-        f"{quote_word(asked.value.text)} is no length of time",
+def _no_time(comparison: FieldComparison) -> Fault:
+    return comparison.bad_value(
+        f"{quote_word(comparison.value.text)} is no length of time",
         f"Write a number with one of the units {UNITS}, such as 7d or 1h30m.{_GLUED}",
     )
 
 
-def _age_term(asked: FieldComparison) -> Expression:
-    name = asked.name.text
-    if is_date_like(asked.value.text):
-        if name.lower() == asked.field.letter:
-            return _date_term(asked)
-        raise asked.bad_value("an age is a length of time, not a date", f"Write date>{asked.value.text}.")
-    value = seconds(asked.value.text, "d")
+def _age_term(comparison: FieldComparison) -> Expression:
+    name = comparison.name.text
+    if is_date_like(comparison.value.text):
+        if name.lower() == comparison.field.letter:
+            return _date_term(comparison)
+        raise comparison.bad_value("an age is a length of time, not a date", f"Write date>{comparison.value.text}.")
+    value = seconds(comparison.value.text, "d")
     if value is None:
-        raise _no_time(asked)
-    match asked.sign:
+        raise _no_time(comparison)
+    match comparison.sign:
         case ":":
             return AgeTerm("<=", value)
         case "=" | "!=":
-            hint = f"Write {name}<{asked.value.text} or {name}>{asked.value.text}."
-            raise asked.bad_sign("nothing is exactly that old", hint)
+            hint = f"Write {name}<{comparison.value.text} or {name}>{comparison.value.text}."
+            raise comparison.bad_sign("nothing is exactly that old", hint)
         case sign:
             return AgeTerm(sign, value)
 
 
-def _date_term(asked: FieldComparison) -> Expression:
-    found = parse_date(asked.operator, asked.value.text, asked.zone)
+def _date_term(comparison: FieldComparison) -> Expression:
+    found = parse_date(comparison.operator, comparison.value.text, comparison.zone)
     if found is None:
         hint = "Write 2026-01-31 or 2026-01-31T15:30; a length of time goes with age, as in age<7d."
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no date", hint)
+        raise comparison.bad_value(f"{quote_word(comparison.value.text)} is no date", hint)
     return found
 
 
-def _status(asked: FieldComparison) -> Expression:
-    word = asked.value.text.lower()
+def _status(comparison: FieldComparison) -> Expression:
+    word = comparison.value.text.lower()
     kind = _CLASS.fullmatch(word)
-    if asked.sign not in _ORDERING:
+    if comparison.sign not in _ORDERING:
         if word in ("ok", "error"):
             return FlagTerm(word)
         if kind is not None:
@@ -179,34 +327,34 @@ def _status(asked: FieldComparison) -> Expression:
     value = number(word)
     if value is None:
         hint = likely(word, ("ok", "error")) or "Write status:ok, status:error, status:429, status:4xx or status>=500."
-        raise asked.bad_value(f"{quote_word(asked.value.text)} is no status", hint)
-    return NumberTerm("status", asked.operator, value)
+        raise comparison.bad_value(f"{quote_word(comparison.value.text)} is no status", hint)
+    return NumberTerm("status", comparison.operator, value)
 
 
-def _flag_term(asked: FieldComparison) -> Expression:
-    name = asked.name.text
-    _refuse_ordering(asked, "either so or not")
-    word = asked.value.text.lower()
+def _flag_term(comparison: FieldComparison) -> Expression:
+    name = comparison.name.text
+    _refuse_ordering(comparison, "either so or not")
+    word = comparison.value.text.lower()
     if word in _YES:
-        return FlagTerm(asked.field.name)
+        return FlagTerm(comparison.field.name)
     if word in _NO:
-        return negate(FlagTerm(asked.field.name))
-    raise asked.bad_value(
+        return negate(FlagTerm(comparison.field.name))
+    raise comparison.bad_value(
         f"{quote_word(name)} is either so or not", f"Write {name} or !{name}; the codes of errors are in fault."
     )
 
 
-def _latest(asked: FieldComparison) -> Expression:
-    return Latest(_count(asked))
+def _latest(comparison: FieldComparison) -> Expression:
+    return Latest(_count(comparison))
 
 
-def _in_context(asked: FieldComparison) -> Expression:
-    return InContext(_count(asked))
+def _in_context(comparison: FieldComparison) -> Expression:
+    return InContext(_count(comparison))
 
 
-def _count(asked: FieldComparison) -> int:
-    _refuse_ordering(asked, "a count")
-    return count(asked.source, asked.value)
+def _count(comparison: FieldComparison) -> int:
+    _refuse_ordering(comparison, "a count")
+    return count(comparison.source, comparison.value)
 
 
 def count(source: Source, piece: Piece) -> int:

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.facts import Facts
-from sightline.catalog.lookup import facts_of
-from sightline.catalog.provider import Provider
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 

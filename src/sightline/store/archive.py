@@ -36,10 +36,10 @@ async def write_archive(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
 def read(lines: Iterable[bytes]) -> Iterator[Entry]:
     """The entries of an archive."""
     numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
-    told = ((number, line) for number, line in numbered if line)
-    number, first = next(told, (1, b""))
+    lines_left = ((number, line) for number, line in numbered if line)
+    number, first = next(lines_left, (1, b""))
     _check(number, first)
-    for number, line in told:
+    for number, line in lines_left:
         try:
             yield _ENTRY.decode(line)
         except msgspec.DecodeError as error:
@@ -49,7 +49,7 @@ def read(lines: Iterable[bytes]) -> Iterator[Entry]:
 def load(store: Store, lines: Iterable[bytes]) -> int:
     """Record what an archive holds; the answer is how many entries that were.
 
-    Bodies are recorded together with the fact behind them, so that at no time a body stands there that nothing names.
+    Bodies are recorded together with the fact behind them, so that there is never a body that no fact names.
     """
     count = size = 0
     batch: list[Entry] = []

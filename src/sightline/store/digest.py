@@ -1,20 +1,145 @@
-"""What a person would look for in an exchange: the words that are new in its request, and those of the reply."""
+"""What is searched and linked in an exchange: the new words of its request, its reply, and its conversation.
 
+Clients send the whole conversation again, so its beginning identifies it; one dialect lets them name the last reply
+instead, and send only what is new. A fingerprint covers messages and calls. It leaves out what clients change in
+messages that they send again: ids, cache marks, signatures, reasoning that is dropped from older turns, and reminders
+that agents insert and remove.
+"""
+
+import hashlib
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
+from sightline.model.events import Started
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
 from sightline.model.fold import fold
 from sightline.model.message import Message
-from sightline.model.parts import Document, Part, PlainText, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.options import SchemaFormat
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    PlainText,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.reply import Reply
 from sightline.model.request import Request
-from sightline.store.threads import SYSTEM_ROLES, fingerprints, is_errand, without_reminders
+from sightline.store.entries import FactEntry
 from sightline.wire.jsontext import decode, encode
+
+SYSTEM_ROLES = ("system", "developer")
+_SIZE = 16
+_REMINDER = re.compile(r"<(system-reminder|environment_context|env)>.*?</\1>", re.DOTALL)
+_ERRAND = re.compile(
+    r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
+)
+_MOST_WORDS = 400
+_NAMES_REPLIES = "openai-responses"
+_HEAD = 1 << 14
+
+
+def fingerprints(request: Request) -> list[bytes]:
+    """One for each beginning of the conversation, the shortest first; the last one is that of all of it."""
+    state = hashlib.blake2b(digest_size=_SIZE)
+    found: list[bytes] = []
+    for message in request.messages:
+        if message.role in SYSTEM_ROLES or not (encoded := _message_bytes(message)):
+            continue
+        state.update(b"%d\0%s" % (len(encoded), encoded))
+        found.append(state.digest())
+    return found
+
+
+def names_replies(name: str) -> bool:
+    """Whether a request of this dialect can name the last reply by its id."""
+    return name == _NAMES_REPLIES
+
+
+def reply_id(name: str, data: bytes) -> str:
+    """The id by which a later request can name this raw reply as its last; nothing in dialects that do not do so."""
+    if not names_replies(name):
+        return ""
+    hearing = ReplyDecoder(dialect(name))
+    for start in range(0, len(data), _HEAD):  # a stream tells it in its first frame
+        for event in hearing.feed(data[start : start + _HEAD]):
+            if isinstance(event, Started) and event.id:
+                return event.id
+    return next((event.id for event in hearing.close() if isinstance(event, Started) and event.id), "")
+
+
+def is_errand(request: Request) -> bool:
+    """Whether a client asks for itself: for the title of a conversation, or which model should answer.
+
+    Such a request offers no tools, says little beyond the person's words, and either wants an answer of a schema or is
+    asked in so many words to make a title.
+    """
+    if request.tools or any(
+        isinstance(part, ToolCall | ToolResult) for each in request.messages for part in each.parts
+    ):
+        return False
+    instructions = " ".join(
+        part.text
+        for each in request.messages
+        if each.role in SYSTEM_ROLES
+        for part in each.parts
+        if isinstance(part, Text)
+    )
+    beginning = instructions[:2000]
+    if isinstance(request.options.format, SchemaFormat):
+        return _ERRAND.search(beginning) is not None or _names_errand(request.options.format)
+    return (
+        "title" in beginning.lower()
+        and sum(each.role == "user" for each in request.messages) <= 2
+        and len(instructions.split()) <= _MOST_WORDS
+        and _ERRAND.search(beginning) is not None
+    )
+
+
+def without_reminders(text: str) -> str:
+    """The text without what an agent adds to it for the model alone."""
+    return _REMINDER.sub("", text).strip() if "<" in text else text.strip()
+
+
+def _names_errand(wanted: SchemaFormat) -> bool:
+    """Whether the answer's few fields are those of a title or of a router."""
+    properties = wanted.schema.get("properties")
+    return isinstance(properties, dict) and len(properties) <= 2 and any(map(_ERRAND.search, properties))
+
+
+def _message_bytes(message: Message) -> bytes:
+    pieces = [piece for part in message.parts if (piece := _piece(part))]
+    role = b"user" if message.role == "tool" else message.role.encode()
+    return role + b"\0" + b"\0".join(pieces) if pieces else b""
+
+
+def _piece(part: Part) -> bytes:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            return without_reminders(text).encode("utf-8", "surrogatepass")
+        case ToolCall(name=name, arguments=arguments):
+            return f"{name}\0{arguments}".encode("utf-8", "surrogatepass")
+        case ToolResult(parts=parts, structured=structured):
+            nested = b"\0".join(_piece(each) for each in parts)
+            return b"result\0" + (nested if structured is None else encode(structured))
+        case Image(source=source) | Document(source=source) | Audio(source=source):
+            return encode(msgspec.to_builtins(source))
+        case Thinking() | CacheBreakpoint() | Opaque():
+            return b""
+
 
 MOST_LETTERS = 200_000
 """How much of one request or reply can be searched."""
@@ -88,7 +213,7 @@ def words_of(reply: Reply) -> str:
 
 
 def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What stands behind the model's last turn; all of it where the model has not spoken."""
+    """The messages after the model's last turn; all of them where there is no such turn."""
     last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
     return tuple(message for message in messages[last + 1 :] if message.role not in SYSTEM_ROLES)
 
@@ -114,8 +239,8 @@ def _words_of(part: Part) -> list[str]:
         case ToolCall(name=name, arguments=arguments):
             return [name, arguments]
         case ToolResult(parts=parts, structured=structured):
-            told = [word for each in parts for word in _words_of(each)]
-            return told if structured is None else [*told, encode(structured).decode()]
+            words = [word for each in parts for word in _words_of(each)]
+            return words if structured is None else [*words, encode(structured).decode()]
         case Document(source=PlainText(text=text)):
             return [text]
         case _:
@@ -131,3 +256,61 @@ def _clip(text: str) -> str:
     """As much as is searched, and nothing that UTF-8 cannot carry."""
     text = text[:MOST_LETTERS]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+REQUEST, REPLY = 1, 2
+"""Bits of the number that says what is still to be read of an exchange."""
+
+
+def to_read(facts: Iterable[FactEntry]) -> int:
+    """What there is to read because of these facts."""
+    todo = 0
+    for noted in facts:
+        if isinstance(noted.fact, Received):
+            todo |= REQUEST
+        elif isinstance(noted.fact, ExchangeFinished | ExchangeFailed):
+            todo |= REPLY
+    return todo
+
+
+def reply_dialect(facts: Sequence[Fact]) -> str:
+    """The dialect of the reply: that of the last attempt, else the one in which it was asked for last."""
+    name, sent = "", ""
+    for fact in facts:
+        if isinstance(fact, AttemptStarted):
+            sent = fact.dialect or sent
+        elif isinstance(fact, Received | Translated):
+            name = fact.dialect
+    return sent or name
+
+
+LONGEST: Final = 16 << 10
+"""Characters of the longest text that is indexed at once; longer ones are indexed when the writer is idle."""
+_MOST = 2048
+
+
+class ReplyText(msgspec.Struct, frozen=True, gc=False):
+    """The words of an exchange's reply, without secrets, and the id by which the reply calls itself."""
+
+    exchange: str
+    words: str
+    reply_id: str = ""
+
+
+class ReplyTexts:
+    """Texts that wait until the writer's thread stores their exchanges; put on one thread, taken on another."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, ReplyText] = {}
+
+    def put(self, reply: ReplyText) -> None:
+        """Keep it until its exchange is stored."""
+        if len(reply.words) <= LONGEST:
+            if len(self._texts) >= _MOST:
+                # Some of those that wait may belong to exchanges that never came; all can be read again.
+                self._texts.clear()
+            self._texts[reply.exchange] = reply
+
+    def take(self, exchange: str) -> ReplyText | None:
+        """What this exchange's reply says, once."""
+        return self._texts.pop(exchange, None)

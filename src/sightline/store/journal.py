@@ -1,26 +1,103 @@
 """What was acknowledged and is not in the database yet, in files that survive this process.
 
-Each process on a data folder has a slot of its own: a lock that ends with it, and numbered segments. Whoever opens the
-journal next takes over the slots whose owners are gone. Nothing is forced to the disk: this guards against the end of a
-process, not of the machine.
+Each process on a data folder has a slot of its own: a lock that ends with it, and numbered segments of records, each
+with its length and a checksum. The next process that opens the journal takes over the slots whose owners are gone.
+Nothing is forced to the disk: this guards against the end of a process, not of the machine. A process that dies leaves
+at most its last record torn, and that record was never acknowledged.
 """
 
 import errno
 import os
+import struct
 import threading
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from sightline.errors import Code, Fault
+from sightline.model.json import Json
 from sightline.store.entries import Entry
-from sightline.store.segments import JournalPosition, Torn, frame_record, records
+
+HEAD = struct.Struct("<II")
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[Entry])
+
+
+class JournalPosition(NamedTuple):
+    """The position of a record: the number of its segment, its first byte and the one after it."""
+
+    segment: int
+    start: int
+    end: int
+
+
+class Torn(NamedTuple):
+    """The end of a segment that is no record: which file, from which byte on, how many."""
+
+    path: Path
+    at: int
+    size: int
+
+
+def frame_record(entries: Sequence[Entry]) -> tuple[bytearray, Sequence[Entry]]:
+    """One record, and the entries as it holds them."""
+    record = bytearray(HEAD.size)
+    try:
+        _ENCODER.encode_into(entries, record, HEAD.size)
+    except UnicodeEncodeError:
+        # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
+        entries = msgspec.convert(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))), list[Entry])
+        _ENCODER.encode_into(entries, record, HEAD.size)
+    HEAD.pack_into(record, 0, len(record) - HEAD.size, zlib.crc32(memoryview(record)[HEAD.size :]))
+    return record, entries
+
+
+def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:
+    """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2) if stop is None else stop
+        at = file.seek(start)
+        while at < size:
+            head = file.read(HEAD.size)
+            length, checksum = HEAD.unpack(head) if len(head) == HEAD.size else (size, 0)
+            # A torn head may name any length; what is not there is not read.
+            data = file.read(length) if at + HEAD.size + length <= size else b""
+            entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
+            if entries is None:
+                yield Torn(path, at, size - at)
+                return
+            at += HEAD.size + length
+            yield entries, at
+
+
+def _entries(data: bytes) -> list[Entry] | None:
+    try:
+        return _DECODER.decode(data)
+    except msgspec.DecodeError:
+        return None
+
+
+def _encodable(value: Json | bytes) -> Json | bytes:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case list() | tuple():
+            return [_encodable(item) for item in value]  # type: ignore[misc]
+        case dict():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}  # type: ignore[misc]
+        case _:
+            return value
+
 
 SEGMENT_SIZE = 16 << 20
 _EMPTIED_ABOVE = 1 << 20
 
 
 class EntryJournal:
-    """The journal of one process. `slot` is its own; `taken` are all that it answers for, dead owners' included.
+    """The journal of one process. `slot` is its own; `taken` are all slots that it owns, also those of ended processes.
 
     `torn` are the ends that could not be read when what was left was replayed.
     """
@@ -76,7 +153,7 @@ class EntryJournal:
                 self._size = 0
 
     def ends_at(self, place: JournalPosition) -> bool:
-        """Whether no record stands behind this one."""
+        """Whether no record follows this one."""
         with self._lock:
             return place.segment == self._number and place.end == self._size
 
@@ -91,7 +168,7 @@ class EntryJournal:
                 if isinstance(record, Torn):
                     raise Fault(
                         Code.CONFIG,
-                        f"{path} was changed by somebody else at byte {record.at}",
+                        f"{path} was changed by another program at byte {record.at}",
                         hint="Leave the journal folder to Sightline, and start it again.",
                     )
                 entries, end = record
@@ -101,11 +178,11 @@ class EntryJournal:
 
     @property
     def refused(self) -> Path:
-        """The file for records that the database cannot take; it is read by nobody but a person."""
+        """The file for records that the database cannot take. Sightline never reads it again."""
         return self._folder / f"refused-{self.slot:03}.journal"
 
     def quarantine(self, entries: Sequence[Entry]) -> None:
-        """Keep these where they do not stand in the way of others."""
+        """Keep entries that the database refuses in a file of their own, so that they do not block later ones."""
         record, _ = frame_record(entries)
         try:
             file = os.open(self.refused, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -117,7 +194,7 @@ class EntryJournal:
             raise _unwritable(self._folder, error) from None
 
     def remaining_records(self) -> Iterator[list[Entry]]:
-        """What dead processes had acknowledged and not brought into the database, oldest first."""
+        """The records that ended processes acknowledged and did not import into the database, oldest first."""
         for path in self._left:
             for record in records(path):
                 if isinstance(record, Torn):
@@ -198,7 +275,7 @@ def _number(path: Path) -> int:
 
 
 def _is_locked(file: int) -> bool:
-    """Whether the file could be locked for this process; where the system has no such locks, each stands alone."""
+    """Whether the file could be locked for this process; True where the system has no such locks."""
     if os.name != "posix":
         return True
     import fcntl

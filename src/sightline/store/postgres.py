@@ -1,28 +1,20 @@
 """The record in PostgreSQL, for teams and for several replicas of the gateway that share it.
 
 Each replica has a data folder with its own journal. What it records is safe there at once and reaches the database a
-little later, also when that was away for a while. Everything can be read from every replica.
+little later, also after the database was away for a while. Everything can be read from every replica.
 """
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
-from sightline.store.delta import Codec
-from sightline.store.entries import Entry, FactEntry
-from sightline.store.folding import PriceList
-from sightline.store.interruption import OPEN_STATES
-from sightline.store.journal import EntryJournal
-from sightline.store.postgres_bodies import body_of
+from sightline.store.entries import Codec, Entry, FactEntry
+from sightline.store.journal import EntryJournal, Torn
 from sightline.store.postgres_connection import (
-    REFUSAL,
     TROUBLE,
     PostgresAddress,
     PostgresConnection,
@@ -30,16 +22,98 @@ from sightline.store.postgres_connection import (
     address_of,
     connect,
     failure,
+    index_texts,
+    load_migrations,
+    migrate,
     pool,
+    pruning,
 )
-from sightline.store.postgres_locks import pruning, rebuilding
-from sightline.store.postgres_logbook import PostgresLogbook
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
-from sightline.store.postgres_sink import PostgresSink
-from sightline.store.segments import Torn
-from sightline.store.store import Pruned
-from sightline.store.summary import Summary
+from sightline.store.postgres_sink import PostgresSink, body_of
+from sightline.store.store import Line, Log, Pruned, overtaken
+from sightline.store.summary import OPEN_STATES, PriceList, Summary
 from sightline.store.writer import RecordWriter
+
+T = TypeVar("T")
+
+_FIRST = """
+INSERT INTO sightline.logs (name, lines, began, latest) VALUES ($1, $2, $3, $3) ON CONFLICT DO NOTHING RETURNING id
+"""
+_NEXT = "UPDATE sightline.logs SET lines = lines + $2, latest = $3 WHERE name = $1 AND lines = $4 RETURNING id"
+_LINES = """
+SELECT n, at, data FROM sightline.log_lines
+WHERE log = (SELECT id FROM sightline.logs WHERE name = $1) AND n > $2 ORDER BY n
+"""
+_LOGS = """
+SELECT name, lines, began, latest FROM sightline.logs WHERE starts_with(name, $1) ORDER BY latest DESC, id DESC
+"""
+_FORGET = """
+WITH gone AS (DELETE FROM sightline.logs WHERE name = $1 RETURNING id)
+DELETE FROM sightline.log_lines USING gone WHERE log = gone.id
+"""
+
+
+class QueryRunner(Protocol):
+    """Does some work with a connection, and once more where that had ended unnoticed."""
+
+    def __call__(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> Awaitable[T]:
+        """Do it."""
+        ...
+
+
+class PostgresLogbook:
+    """See `Logbook`."""
+
+    def __init__(self, ask: QueryRunner) -> None:
+        self._ask = ask
+
+    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+        """Add these lines behind line number `after`, or none if that is not the last one."""
+        tries = 0
+
+        async def insert(connection: PostgresConnection) -> None:
+            nonlocal tries
+            tries += 1
+            if not await _insert_lines(connection, log, after, data, at) and not (
+                # The connection may have ended between what was asked and the word that it was done.
+                tries > 1 and await _are_there(connection, log, after, data, at)
+            ):
+                raise overtaken(log)
+
+        if data:
+            await self._ask(insert)
+
+    async def lines(self, log: str, after: int = 0) -> list[Line]:
+        """The lines behind line number `after`, in their order."""
+        return await self._ask(lambda connection: _lines(connection, log, after))
+
+    async def logs(self, prefix: str = "") -> list[Log]:
+        """The logs whose names begin so, the one that was added to latest first."""
+        rows = await self._ask(lambda connection: connection.fetch(_LOGS, prefix))
+        return [Log(row["name"], row["lines"], row["began"], row["latest"]) for row in rows]
+
+    async def forget(self, log: str) -> None:
+        """Take a log away with all its lines."""
+        await self._ask(lambda connection: connection.execute(_FORGET, log))
+
+
+async def _insert_lines(connection: PostgresConnection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
+    async with connection.transaction():
+        known = (log, len(data), at)
+        number = await (connection.fetchval(_NEXT, *known, after) if after else connection.fetchval(_FIRST, *known))
+        if number is not None:
+            rows = ((number, n, at, line) for n, line in enumerate(data, after + 1))
+            await connection.executemany("INSERT INTO sightline.log_lines VALUES ($1, $2, $3, $4)", rows)
+    return number is not None
+
+
+async def _are_there(connection: PostgresConnection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
+    return await _lines(connection, log, after) == [Line(n, at, line) for n, line in enumerate(data, after + 1)]
+
+
+async def _lines(connection: PostgresConnection, log: str, after: int) -> list[Line]:
+    return [Line(row["n"], row["at"], row["data"]) for row in await connection.fetch(_LINES, log, after)]
+
 
 _AT_ONCE = 64
 _VACUUM_SECONDS = 3600.0
@@ -84,7 +158,7 @@ async def prune(connection: PostgresConnection, *, older_than: float | None, lar
         if not count:
             break
     if gone:
-        # The server uses the room again for what comes next, and gives back what stands free at the end of its files.
+        # The server reuses the freed space, and gives back what is free at the end of its files.
         # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
         tables = ", ".join(f"sightline.{table}" for table in _TABLES)
         await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
@@ -124,7 +198,7 @@ async def _forget_bodies(connection: PostgresConnection, codec: Codec, touched: 
 
 
 async def _rebase(connection: PostgresConnection, codec: Codec, heirs: list[bytes]) -> None:
-    """The first of these bodies stands alone from now on, and the others build on it."""
+    """Store the first of these bodies whole, and base the others on it."""
     first, base = heirs[0], b""
     for heir in heirs:
         body = await body_of(connection, codec, heir.hex()) or b""
@@ -134,82 +208,12 @@ async def _rebase(connection: PostgresConnection, codec: Codec, heirs: list[byte
         await connection.execute(_REBASE, heir, parent, coded.prefix, coded.suffix, coded.depth, coded.data)
 
 
-# It may have been there before, in another place.
-_TRIGRAMS = """
-SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_trgm'
-"""
-_NAME = re.compile(r"(\d{3})_\w+\.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class PostgresMigration:
-    """Step number `version`."""
-
-    version: int
-    sql: str
-
-
-def load_migrations() -> list[PostgresMigration]:
-    """All steps, first to last."""
-    folder = files("sightline.store") / "migrations" / "postgres"
-    numbered = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
-    return sorted(
-        (PostgresMigration(int(name[1]), each.read_text("utf-8")) for name, each in numbered),
-        key=lambda step: step.version,
-    )
-
-
-async def migrate(connection: PostgresConnection, steps: list[PostgresMigration]) -> int:
-    """Take the steps that are missing; the answer is how many those were."""
-    async with rebuilding(connection):
-        at = await _version(connection)
-        if at > steps[-1].version:
-            message = f"the store was made by a newer Sightline (its version is {at}, and {steps[-1].version} is known)"
-            raise Fault(Code.CONFIG, message, hint="Use that Sightline, or another database.")
-        missing = [step for step in steps if step.version > at]
-        for step in missing:
-            await connection.execute(step.sql)
-        if missing:
-            await connection.execute("UPDATE sightline.version SET number = $1", missing[-1].version)
-    return len(missing)
-
-
-async def _version(connection: PostgresConnection) -> int:
-    """The step that was taken last; 0, and a place to note it, where there is nothing yet."""
-    # Asked for first, because making what exists takes a right that the user may lack once all is there.
-    if await connection.fetchval("SELECT to_regclass('sightline.version')") is None:
-        if await connection.fetchval("SELECT to_regnamespace('sightline')") is None:
-            await connection.execute("CREATE SCHEMA sightline")
-        await connection.execute("CREATE TABLE sightline.version (number integer NOT NULL)")
-        await connection.execute("INSERT INTO sightline.version VALUES (0)")
-    number: int = await connection.fetchval("SELECT number FROM sightline.version")
-    return number
-
-
-async def index_texts(connection: PostgresConnection) -> bool:
-    """Make the search for words fast where the server can; whether it can. Without that, it reads them all."""
-    async with rebuilding(connection):
-        if await connection.fetchval("SELECT to_regclass('sightline.texts_by_trigram')") is not None:
-            return True
-        try:
-            async with connection.transaction():
-                await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA sightline")
-                words = f'lower(words COLLATE "C") {await connection.fetchval(_TRIGRAMS)}.gin_trgm_ops'
-                await connection.execute(f"CREATE INDEX texts_by_trigram ON sightline.texts USING gin ({words})")
-        except REFUSAL:
-            return False
-    return True
-
-
-T = TypeVar("T")
-
 JOURNAL = "journal"
 REPLICA = "replica"
 
 
 class PostgresStore:
-    """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
+    """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
 
     def __init__(
         self, address: PostgresAddress, readers: PostgresPool, journal: EntryJournal, writer: RecordWriter

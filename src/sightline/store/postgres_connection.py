@@ -1,24 +1,26 @@
-"""Reaching a PostgreSQL server: its URL, and what it means for a person when that does not work.
+"""Connections to a PostgreSQL server: its URL, errors as faults, locks and migrations.
 
-A URL holds a password. What is shown of it is made from its harmless parts, and a URL that cannot be taken apart with
-certainty is not shown at all.
+A URL holds a password. What is shown of it is made from its harmless parts, and a URL that cannot be parsed with
+certainty is not shown at all. Writers share a lock; pruning and migrations take it alone. All missing migrations are
+one transaction under that lock: of several replicas that start at once, one does the work.
 """
 
+import re
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
-# The driver has no types of its own, so that it is imported here and nowhere else.
 import asyncpg  # type: ignore[import-untyped]
 
 from sightline.errors import Code, Fault
 
 OLDEST = 130_000
-"""The oldest server that is spoken to, as it numbers itself: 13."""
+"""The oldest supported server version, in PostgreSQL's own numbering: 13."""
 
 SCHEMES = ("postgresql", "postgres")
 TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -219,10 +221,107 @@ def _unreachable_fault(error: OSError, where: str) -> Fault:
             hint = "Turn TLS on in the server, or say sslmode=disable on a network that you trust."
             return Fault(Code.NETWORK, f"{where} offers no TLS", hint=hint)
         case _:
-            said = error.strerror or type(error).__name__
-            return Fault(Code.NETWORK, f"{where}: {said}", hint="Is it running, and does it listen there?")
+            reason = error.strerror or type(error).__name__
+            return Fault(Code.NETWORK, f"{where}: {reason}", hint="Is it running, and does it listen there?")
 
 
 def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
     """The first line of the other side's words."""
     return str(error).partition("\n")[0]
+
+
+# The server knows locks by number; these are ours, and any other program's in the same database are likely not.
+_TABLES = 0x5347_4854_0001
+_RECORD = 0x5347_4854_0002
+
+
+@asynccontextmanager
+async def writing(connection: PostgresConnection) -> AsyncIterator[None]:
+    """A transaction during which no process prunes."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock_shared($1)", _RECORD)
+        yield
+
+
+@asynccontextmanager
+async def pruning(connection: PostgresConnection) -> AsyncIterator[None]:
+    """A transaction during which no process writes."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _RECORD)
+        yield
+
+
+@asynccontextmanager
+async def rebuilding(connection: PostgresConnection) -> AsyncIterator[None]:
+    """A transaction during which no other process changes tables."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _TABLES)
+        yield
+
+
+# It may have been there before, in another place.
+_TRIGRAMS = """
+SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pg_trgm'
+"""
+_NAME = re.compile(r"(\d{3})_\w+\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresMigration:
+    """Step number `version`."""
+
+    version: int
+    sql: str
+
+
+def load_migrations() -> list[PostgresMigration]:
+    """All steps, first to last."""
+    folder = files("sightline.store") / "migrations" / "postgres"
+    numbered = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
+    return sorted(
+        (PostgresMigration(int(name[1]), each.read_text("utf-8")) for name, each in numbered),
+        key=lambda step: step.version,
+    )
+
+
+async def migrate(connection: PostgresConnection, steps: list[PostgresMigration]) -> int:
+    """Take the steps that are missing; the answer is how many those were."""
+    async with rebuilding(connection):
+        at = await _version(connection)
+        if at > steps[-1].version:
+            message = f"the store was made by a newer Sightline (its version is {at}, and {steps[-1].version} is known)"
+            raise Fault(Code.CONFIG, message, hint="Use that Sightline, or another database.")
+        missing = [step for step in steps if step.version > at]
+        for step in missing:
+            await connection.execute(step.sql)
+        if missing:
+            await connection.execute("UPDATE sightline.version SET number = $1", missing[-1].version)
+    return len(missing)
+
+
+async def _version(connection: PostgresConnection) -> int:
+    """The step that was taken last; 0, and a place to note it, where there is nothing yet."""
+    # Asked for first, because making what exists takes a right that the user may lack once all is there.
+    if await connection.fetchval("SELECT to_regclass('sightline.version')") is None:
+        if await connection.fetchval("SELECT to_regnamespace('sightline')") is None:
+            await connection.execute("CREATE SCHEMA sightline")
+        await connection.execute("CREATE TABLE sightline.version (number integer NOT NULL)")
+        await connection.execute("INSERT INTO sightline.version VALUES (0)")
+    number: int = await connection.fetchval("SELECT number FROM sightline.version")
+    return number
+
+
+async def index_texts(connection: PostgresConnection) -> bool:
+    """Make the search for words fast where the server can; whether it can. Without that, it reads them all."""
+    async with rebuilding(connection):
+        if await connection.fetchval("SELECT to_regclass('sightline.texts_by_trigram')") is not None:
+            return True
+        try:
+            async with connection.transaction():
+                await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA sightline")
+                words = f'lower(words COLLATE "C") {await connection.fetchval(_TRIGRAMS)}.gin_trgm_ops'
+                await connection.execute(f"CREATE INDEX texts_by_trigram ON sightline.texts USING gin ({words})")
+        except REFUSAL:
+            return False
+    return True

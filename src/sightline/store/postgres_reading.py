@@ -6,18 +6,12 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
-from sightline.filters.pattern import like
-from sightline.filters.predicate import alone, matches
+from sightline.filters.predicate import alone, like, matches
 from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
-from sightline.store.columns import FIELDS, NAMES, ExchangeSubject, summary_in
-from sightline.store.delta import Codec
-from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.fact_reading import fact_of
-from sightline.store.folding import bodies_of
-from sightline.store.frames import unpack_frames
-from sightline.store.postgres_bodies import body_of
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.postgres_connection import PostgresConnection, Row
-from sightline.store.summary import Summary
+from sightline.store.postgres_sink import body_of
+from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
 Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
 """Whether the filter takes an exchange with these words, all things considered."""
@@ -38,7 +32,7 @@ _SEARCH = (
 
 
 def _columns(wanted: Expression) -> Columns:
-    # Databases agree on the small letters of ASCII alone: with others in the filter, the predicate has the last word.
+    # Databases fold the case of ASCII alike and of nothing else: with other letters the predicate decides.
     is_exact = msgspec.json.encode(wanted).isascii()
     return Columns(
         fields={
@@ -64,13 +58,13 @@ async def newest(
     connection: PostgresConnection, wanted: Expression, *, now: float, before: str, limit: int
 ) -> list[Summary]:
     """Exchanges that the filter takes, newest first."""
-    asked, judge = await _question(connection, wanted, now)
+    selected, judge = await _question(connection, wanted, now)
     found: list[Summary] = []
     while len(found) < limit:
         size = limit if judge is None else _PAGE
         place = "e.id < $1" if before else "$1 = ''"
-        query = f"{_SELECT} WHERE ({asked.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
-        rows = await connection.fetch(query, before, size, *asked.parameters)
+        query = f"{_SELECT} WHERE ({selected.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
+        rows = await connection.fetch(query, before, size, *selected.parameters)
         found += await _filter_rows(connection, rows, judge)
         if len(rows) < size:
             break
@@ -80,10 +74,10 @@ async def newest(
 
 async def oldest(connection: PostgresConnection, wanted: Expression, *, now: float, after: str) -> list[str]:
     """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-    asked, judge = await _question(connection, wanted, now)
-    query = f"{_SELECT} WHERE ({asked.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
+    selected, judge = await _question(connection, wanted, now)
+    query = f"{_SELECT} WHERE ({selected.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
     while True:
-        rows = await connection.fetch(query, after, _PAGE, *asked.parameters)
+        rows = await connection.fetch(query, after, _PAGE, *selected.parameters)
         found = [summary.id for summary in await _filter_rows(connection, rows, judge)]
         if found or len(rows) < _PAGE:
             return found
@@ -93,16 +87,16 @@ async def oldest(connection: PostgresConnection, wanted: Expression, *, now: flo
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
     """All of one exchange, each body before the fact that names it."""
     codec = Codec()
-    told: list[Entry] = []
+    entries: list[Entry] = []
     names: set[str] = set()
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         for noted in await _facts(connection, exchange):
             for name in bodies_of(noted.fact):
                 if name not in names and (body := await body_of(connection, codec, name)) is not None:
-                    told.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
+                    entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
                 names.add(name)
-            told.append(noted)
-    return told
+            entries.append(noted)
+    return entries
 
 
 async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
@@ -116,9 +110,9 @@ async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntr
 
 async def _question(connection: PostgresConnection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
     """What the server is asked, and who decides about what it finds, where it cannot decide alone."""
-    asked = condition(wanted, _columns(wanted), now=now, first=3)
-    if asked.is_complete:
-        return asked, None
+    selected = condition(wanted, _columns(wanted), now=now, first=3)
+    if selected.is_complete:
+        return selected, None
     # Since when an exchange is among the newest so many; everything is, where there are fewer.
     since: dict[SetTerm, str] = {}
     for term in set_terms(wanted):
@@ -133,7 +127,7 @@ async def _question(connection: PostgresConnection, wanted: Expression, now: flo
 
         return matches(wanted, ExchangeSubject(summary, lambda: words), now=now, belongs=belongs)
 
-    return asked, judge
+    return selected, judge
 
 
 async def _filter_rows(connection: PostgresConnection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:

@@ -1,29 +1,33 @@
-"""The writer's way into PostgreSQL: entries in batches, each a transaction that may be repeated without harm.
+"""The writing side of a PostgreSQL record: entries in batches, each a transaction that may be repeated without harm.
 
 All of it runs on the writer's thread, with a connection and an event loop of its own. A server that went away is
-reached again with the next batch; until then the journal has what was recorded.
+reached again with the next batch; until then the journal has what was recorded. Requests and replies are indexed when
+the writer is idle, because that takes longer than storing them and no caller waits for it; `todo` marks what is left.
 """
 
 import asyncio
 import hashlib
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.columns import FOLDED, row_of, storable
-from sightline.store.delta import Codec
-from sightline.store.digest import Digest, digest_of, reply_words
-from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.folding import PriceList, bodies_of, summary_of
-from sightline.store.frames import pack_frames, raw_bytes
-from sightline.store.interruption import OPEN_STATES, Unfinished
-from sightline.store.pending_reading import REPLY, REQUEST, reply_dialect, to_read
-from sightline.store.postgres_bodies import PostgresBodies
+from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, reply_dialect, reply_id, reply_words, to_read
+from sightline.store.entries import (
+    CANDIDATES,
+    BodyEntry,
+    Codec,
+    Coded,
+    Entry,
+    FactEntry,
+    Recent,
+    pack_frames,
+    raw_bytes,
+)
 from sightline.store.postgres_connection import (
     TROUBLE,
     UNFIT,
@@ -32,9 +36,86 @@ from sightline.store.postgres_connection import (
     Row,
     connect,
     failure,
+    writing,
 )
-from sightline.store.postgres_locks import writing
-from sightline.store.threads import reply_id
+from sightline.store.summary import FOLDED, OPEN_STATES, PriceList, Unfinished, bodies_of, row_of, storable, summary_of
+
+_CHAIN = """
+WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (
+    SELECT base, prefix, suffix, data, 0 FROM sightline.bodies WHERE sha256 = $1
+    UNION ALL
+    SELECT b.base, b.prefix, b.suffix, b.data, step + 1
+    FROM sightline.bodies b JOIN chain ON b.sha256 = chain.base
+)
+SELECT base, prefix, suffix, data FROM chain ORDER BY step DESC
+"""
+_LATEST = "SELECT sha256 FROM sightline.bodies WHERE near = $1 AND near <> '' ORDER BY number DESC LIMIT $2"
+_DEPTHS = "SELECT sha256, depth FROM sightline.bodies WHERE sha256 = ANY($1::bytea[])"
+_KEEP = """
+INSERT INTO sightline.bodies (sha256, near, base, prefix, suffix, depth, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT DO NOTHING
+"""
+
+
+async def body_of(connection: PostgresConnection, codec: Codec, sha256: str) -> bytes | None:
+    """The body with this hash."""
+    try:
+        name = bytes.fromhex(sha256)
+    except ValueError:
+        return None
+    body: bytes | None = None
+    for row in await connection.fetch(_CHAIN, name):
+        coded = Coded("" if row["base"] is None else "base", row["prefix"], row["suffix"], row["data"])
+        body = codec.restore(coded, body or b"")
+    return body
+
+
+class PostgresBodies:
+    """Puts bodies into the record; inside the caller's transaction, for one writer."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._recent = Recent()
+
+    async def keep(self, connection: PostgresConnection, bodies: Sequence[BodyEntry]) -> None:
+        """Store those that are not there."""
+        for near in {each.near for each in bodies if each.near and not self._recent.near(each.near)}:
+            await self._recall(connection, near)
+        # Another replica may have pruned what is remembered here: what is built upon is asked for each time.
+        names = {each.sha256 for each in bodies}
+        names |= {sha256 for each in bodies if each.near for sha256, _ in self._recent.near(each.near)}
+        found = await connection.fetch(_DEPTHS, [bytes.fromhex(name) for name in names])
+        depths: dict[str, int] = {row["sha256"].hex(): row["depth"] for row in found}
+        rows: list[tuple[object, ...]] = []
+        for each in bodies:
+            if each.sha256 not in depths:
+                coded = self._codec.best(each.data, self._bases(each.near, depths))
+                depths[each.sha256] = coded.depth
+                base = bytes.fromhex(coded.base) if coded.base else None
+                named = (bytes.fromhex(each.sha256), storable(each.near))
+                rows.append((*named, base, coded.prefix, coded.suffix, coded.depth, coded.data))
+            self._recent.note(each.sha256, each.near, each.data)
+        # In one order everywhere: writers who store the same bodies at once then wait for each other, never both ways.
+        await connection.executemany(_KEEP, sorted(rows, key=lambda row: bytes(row[0])))  # type: ignore[call-overload]
+
+    async def body(self, connection: PostgresConnection, sha256: str) -> bytes | None:
+        """The body with this hash."""
+        known = self._recent.body(sha256)
+        return await body_of(connection, self._codec, sha256) if known is None else known
+
+    def _bases(self, near: str, depths: dict[str, int]) -> Iterator[tuple[str, bytes, int]]:
+        if near:
+            for sha256, body in self._recent.near(near):
+                if sha256 in depths:
+                    yield sha256, body, depths[sha256]
+
+    async def _recall(self, connection: PostgresConnection, near: str) -> None:
+        """What was stored last of this kind, after a start or by others."""
+        for row in reversed(await connection.fetch(_LATEST, storable(near), CANDIDATES)):
+            sha256 = row["sha256"].hex()
+            if (body := await body_of(connection, self._codec, sha256)) is not None:
+                self._recent.note(sha256, near, body)
+
 
 LEFT_BEHIND = 600.0
 """After so many seconds, what a replica has not read is read by others: it may never come back."""
@@ -42,7 +123,7 @@ LEFT_BEHIND = 600.0
 _AT_ONCE = 16
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
-_DIGEST_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 _OWN = """
 SELECT id, todo, session FROM sightline.exchanges
@@ -52,7 +133,7 @@ _LEFT = """
 SELECT id, todo, session FROM sightline.exchanges
 WHERE todo > 0 AND at < $1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 """
-_DIGEST_FACTS = "SELECT data FROM sightline.facts WHERE exchange = $1 ORDER BY n"
+_FACTS = "SELECT data FROM sightline.facts WHERE exchange = $1 ORDER BY n"
 _FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1 ORDER BY n"
 _DONE = "UPDATE sightline.exchanges SET todo = 0 WHERE id = $1"
 _TITLE = """
@@ -104,7 +185,7 @@ class PostgresDigests:
         return True
 
     async def _read(self, connection: PostgresConnection, exchange: str, todo: int, session: str) -> None:
-        facts = [_DIGEST_DECODER.decode(row["data"]) for row in await connection.fetch(_DIGEST_FACTS, exchange)]
+        facts = [_DECODER.decode(row["data"]) for row in await connection.fetch(_FACTS, exchange)]
         if todo & REQUEST:
             await self._read_request(connection, exchange, session, facts)
         if todo & REPLY:
@@ -169,7 +250,6 @@ T = TypeVar("T")
 
 _LARGEST = (1 << 63) - 1
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 _BEGIN = """
 INSERT INTO sightline.exchanges (id, replica, slot)
@@ -177,7 +257,9 @@ SELECT id, $2, $3 FROM unnest($1::text[]) AS new (id) ORDER BY id
 ON CONFLICT DO NOTHING
 """
 _HOLD = "SELECT id, next_n FROM sightline.exchanges WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE"
-_FACTS = "SELECT exchange, n, at, data FROM sightline.facts WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+_FACTS_OF_MANY = (
+    "SELECT exchange, n, at, data FROM sightline.facts WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+)
 _NOTE = "INSERT INTO sightline.facts (exchange, n, at, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 _NOTE_FRAMES = "INSERT INTO sightline.frames (exchange, n, data) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 _USE = "INSERT INTO sightline.uses (exchange, sha256) VALUES ($1, $2) ON CONFLICT DO NOTHING"
@@ -295,7 +377,7 @@ class PostgresSink:
             if run:
                 frames.append((name, run[0][0].n, pack_frames(self._codec, run)))
         known: dict[str, list[FactEntry]] = {name: [] for name in fresh}
-        for row in await connection.fetch(_FACTS, list(fresh)):
+        for row in await connection.fetch(_FACTS_OF_MANY, list(fresh)):
             noted = FactEntry(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
             known[noted.exchange].append(noted)
         added = [each for facts in others.values() for each in facts]

@@ -1,4 +1,4 @@
-"""The record of one data folder in SQLite, which is there without a server, an account or a set-up."""
+"""The record of one data folder in SQLite, which needs no server, account or setup: store, logs and retention."""
 
 import asyncio
 import sqlite3
@@ -9,22 +9,94 @@ from typing import TypeVar
 
 from sightline.errors import Fault
 from sightline.filters.expression import Expression
-from sightline.store.delta import Codec
-from sightline.store.entries import Entry, FactEntry
-from sightline.store.folding import PriceList
-from sightline.store.interruption import OPEN_STATES
-from sightline.store.journal import EntryJournal
-from sightline.store.logbook import Line, Log, overtaken
-from sightline.store.reply_texts import Overhearing, ReplyText
-from sightline.store.segments import Torn
-from sightline.store.sqlite_bodies import body_with_id
-from sightline.store.sqlite_database import FILE_NAME, asking, changing, connect_database, open_database
-from sightline.store.sqlite_digests import forget_words
+from sightline.store.digest import ReplyText, ReplyTexts
+from sightline.store.entries import Codec, Entry, FactEntry
+from sightline.store.journal import EntryJournal, Torn
+from sightline.store.sqlite_database import FILE_NAME, asking, body_with_id, changing, connect_database, open_database
 from sightline.store.sqlite_reading import SqliteReader
-from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.store import Pruned
-from sightline.store.summary import Summary
+from sightline.store.sqlite_sink import SqliteSink, forget_words
+from sightline.store.store import Line, Log, Pruned, overtaken
+from sightline.store.summary import OPEN_STATES, PriceList, Summary
 from sightline.store.writer import RecordWriter
+
+T = TypeVar("T")
+
+_FIRST = "INSERT OR IGNORE INTO logs (name, lines, size, began, latest) VALUES (?1, ?2, ?3, ?4, ?4)"
+_NEXT = "UPDATE logs SET lines = lines + ?2, size = size + ?3, latest = ?4 WHERE name = ?1 AND lines = ?5"
+
+
+class SqliteLogbook:
+    """See `Logbook`. One thread of its own does it all, in the order in which it was asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="logbook")
+        self._connection: sqlite3.Connection | None = None
+
+    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+        """Add these lines behind line number `after`, or none if that is not the last one."""
+
+        def insert(connection: sqlite3.Connection) -> None:
+            with changing(connection):
+                size = sum(map(len, data))
+                known = (log, len(data), size, at)
+                done = connection.execute(_NEXT, (*known, after)) if after else connection.execute(_FIRST, known)
+                if not done.rowcount:
+                    raise overtaken(log)
+                (number,) = connection.execute("SELECT id FROM logs WHERE name = ?", (log,)).fetchone()
+                rows = ((number, n, at, line) for n, line in enumerate(data, after + 1))
+                connection.executemany("INSERT INTO log_lines VALUES (?, ?, ?, ?)", rows)
+
+        if data:
+            await self._do(insert)
+
+    async def lines(self, log: str, after: int = 0) -> list[Line]:
+        """The lines behind line number `after`, in their order."""
+        wanted = (
+            "SELECT n, at, data FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND n > ? ORDER BY n"
+        )
+
+        def read(connection: sqlite3.Connection) -> list[Line]:
+            return [Line(*row) for row in connection.execute(wanted, (log, after))]
+
+        return await self._do(read)
+
+    async def logs(self, prefix: str = "") -> list[Log]:
+        """The logs whose names begin so, the one that was added to latest first."""
+        wanted = (
+            "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = ? ORDER BY latest DESC, id DESC"
+        )
+
+        def read(connection: sqlite3.Connection) -> list[Log]:
+            return [Log(*row) for row in connection.execute(wanted, (len(prefix), prefix))]
+
+        return await self._do(read)
+
+    async def forget(self, log: str) -> None:
+        """Take a log away with all its lines."""
+
+        def forgotten(connection: sqlite3.Connection) -> None:
+            with changing(connection):
+                connection.execute("DELETE FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (log,))
+                connection.execute("DELETE FROM logs WHERE name = ?", (log,))
+
+        await self._do(forgotten)
+
+    def close(self) -> None:
+        """Finish what is under way, and let the file go."""
+        self._thread.shutdown()
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            with asking():
+                if self._connection is None:
+                    self._connection = connect_database(self._path)
+                return work(self._connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
 
 _AT_ONCE = 64
 _CAREFUL = 0.7
@@ -106,7 +178,7 @@ def _forget_bodies(connection: sqlite3.Connection, codec: Codec, touched: set[in
 
 
 def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> None:
-    """The first of these bodies stands alone from now on, and the others build on it."""
+    """Store the first of these bodies whole, and base the others on it."""
     wholes = [(heir, body_with_id(connection, codec, heir)) for heir in heirs]
     change = "UPDATE bodies SET base = ?, prefix = ?, suffix = ?, depth = ?, data = ? WHERE id = ?"
     for heir, body in wholes:
@@ -129,96 +201,17 @@ def _shrink(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-T = TypeVar("T")
-
-_FIRST = "INSERT OR IGNORE INTO logs (name, lines, size, began, latest) VALUES (?1, ?2, ?3, ?4, ?4)"
-_NEXT = "UPDATE logs SET lines = lines + ?2, size = size + ?3, latest = ?4 WHERE name = ?1 AND lines = ?5"
-
-
-class SqliteLogbook:
-    """See `Logbook`. One thread of its own does it all, in the order in which it was asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="logbook")
-        self._connection: sqlite3.Connection | None = None
-
-    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-        """Add these lines behind line number `after`, or none if that is not the last one."""
-
-        def insert(connection: sqlite3.Connection) -> None:
-            with changing(connection):
-                size = sum(map(len, data))
-                known = (log, len(data), size, at)
-                done = connection.execute(_NEXT, (*known, after)) if after else connection.execute(_FIRST, known)
-                if not done.rowcount:
-                    raise overtaken(log)
-                (number,) = connection.execute("SELECT id FROM logs WHERE name = ?", (log,)).fetchone()
-                rows = ((number, n, at, line) for n, line in enumerate(data, after + 1))
-                connection.executemany("INSERT INTO log_lines VALUES (?, ?, ?, ?)", rows)
-
-        if data:
-            await self._do(insert)
-
-    async def lines(self, log: str, after: int = 0) -> list[Line]:
-        """The lines behind line number `after`, in their order."""
-        wanted = (
-            "SELECT n, at, data FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND n > ? ORDER BY n"
-        )
-
-        def read(connection: sqlite3.Connection) -> list[Line]:
-            return [Line(*row) for row in connection.execute(wanted, (log, after))]
-
-        return await self._do(read)
-
-    async def logs(self, prefix: str = "") -> list[Log]:
-        """The logs whose names begin so, the one that was added to latest first."""
-        wanted = (
-            "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = ? ORDER BY latest DESC, id DESC"
-        )
-
-        def read(connection: sqlite3.Connection) -> list[Log]:
-            return [Log(*row) for row in connection.execute(wanted, (len(prefix), prefix))]
-
-        return await self._do(read)
-
-    async def forget(self, log: str) -> None:
-        """Take a log away with all its lines."""
-
-        def forgotten(connection: sqlite3.Connection) -> None:
-            with changing(connection):
-                connection.execute("DELETE FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (log,))
-                connection.execute("DELETE FROM logs WHERE name = ?", (log,))
-
-        await self._do(forgotten)
-
-    def close(self) -> None:
-        """Finish what is under way, and let the file go."""
-        self._thread.shutdown()
-        if self._connection is not None:
-            self._connection.close()
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def run() -> T:
-            with asking():
-                if self._connection is None:
-                    self._connection = connect_database(self._path)
-                return work(self._connection)
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
-
-
 JOURNAL = "journal"
 
 
 class SqliteStore:
-    """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
+    """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
 
-    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, said: Overhearing) -> None:
+    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, reply_texts: ReplyTexts) -> None:
         self._path = folder / FILE_NAME
         self._journal = journal
         self._writer = writer
-        self._said = said
+        self._reply_texts = reply_texts
         self._reading = SqliteReader(self._path)
         self._logbook = SqliteLogbook(self._path)
 
@@ -241,9 +234,9 @@ class SqliteStore:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         self._writer.record(entries)
 
-    def hear(self, said: ReplyText) -> None:
+    def hear(self, reply: ReplyText) -> None:
         """What the reply of an exchange says whose end is recorded next."""
-        self._said.tell(said)
+        self._reply_texts.put(reply)
 
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""
@@ -299,7 +292,7 @@ async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float])
             connection.close()
             raise
         sink = SqliteSink(connection, journal.slot, prices)
-        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.said)
+        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.reply_texts)
 
     store = await asyncio.to_thread(open_now)
     try:

@@ -1,4 +1,4 @@
-"""The reading side of an SQLite record: connections of its own, so that nobody waits for the writer."""
+"""The reading side of an SQLite record: connections of its own, so that a reader never waits for the writer."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,18 +7,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from sightline.filters.expression import EVERYTHING, Expression, Latest, SetTerm
-from sightline.filters.pattern import literals
-from sightline.filters.predicate import alone, matches
+from sightline.filters.predicate import alone, literals, matches
 from sightline.filters.sql import Column, Columns, TextSearch, condition
-from sightline.store.columns import FIELDS, NAMES, ExchangeSubject, summary_in
-from sightline.store.delta import Codec
-from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.fact_reading import fact_of
-from sightline.store.folding import bodies_of
-from sightline.store.frames import unpack_frames
-from sightline.store.sqlite_bodies import body_of
-from sightline.store.sqlite_database import asking, connect_database
-from sightline.store.summary import Summary
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
+from sightline.store.sqlite_database import asking, body_of, connect_database
+from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
 _PAGE = 200
 _MOST_TRIGRAMS = 48
@@ -26,7 +19,7 @@ _MOST_TRIGRAMS = 48
 
 def _trigrams(pattern: str) -> str | None:
     """A query for the index: every run of three ASCII letters that what is looked for must hold. Other alphabets are
-    left to the predicate, because not everybody agrees on their small letters."""
+    left to the predicate, because SQLite and Python fold their case differently."""
     runs = [
         run for literal in literals(pattern) for run in "".join(c if c.isascii() else "\0" for c in literal).split("\0")
     ]
@@ -68,18 +61,18 @@ class SqliteReader:
 
     def find(self, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
         """Exchanges that the filter takes, newest first."""
-        asked = condition(wanted, _COLUMNS, now=now)
+        query = condition(wanted, _COLUMNS, now=now)
         found: list[Summary] = []
         with self._connection() as connection:
             while len(found) < limit:
-                size = limit - len(found) if asked.is_complete else _PAGE
+                size = limit - len(found) if query.is_complete else _PAGE
                 rows = connection.execute(
-                    f"{_SELECT} WHERE ({asked.sql}) AND (? = '' OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
-                    (*asked.parameters, before, before, size),
+                    f"{_SELECT} WHERE ({query.sql}) AND (? = '' OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
+                    (*query.parameters, before, before, size),
                 ).fetchall()
                 for seq, *row in rows:
                     summary = summary_in(row)
-                    if asked.is_complete or _holds(connection, wanted, seq, summary, now):
+                    if query.is_complete or _holds(connection, wanted, seq, summary, now):
                         found.append(summary)
                 if len(rows) < size:
                     break
@@ -88,17 +81,17 @@ class SqliteReader:
 
     def oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-        asked = condition(wanted, _COLUMNS, now=now)
+        query = condition(wanted, _COLUMNS, now=now)
         with self._connection() as connection:
             while True:
                 rows = connection.execute(
-                    f"{_SELECT} WHERE ({asked.sql}) AND e.id > ? ORDER BY e.id LIMIT ?",
-                    (*asked.parameters, after, _PAGE),
+                    f"{_SELECT} WHERE ({query.sql}) AND e.id > ? ORDER BY e.id LIMIT ?",
+                    (*query.parameters, after, _PAGE),
                 ).fetchall()
                 found = [
                     str(row[0])
                     for seq, *row in rows
-                    if asked.is_complete or _holds(connection, wanted, seq, summary_in(row), now)
+                    if query.is_complete or _holds(connection, wanted, seq, summary_in(row), now)
                 ]
                 if found or len(rows) < _PAGE:
                     return found
@@ -107,16 +100,16 @@ class SqliteReader:
     def entries(self, exchange: str) -> list[Entry]:
         """All of one exchange, each body before the fact that names it."""
         codec = Codec()
-        told: list[Entry] = []
+        entries: list[Entry] = []
         names: set[str] = set()
         with self._connection() as connection:
             for noted in _facts(connection, codec, exchange):
                 for name in bodies_of(noted.fact):
                     if name not in names and (body := body_of(connection, codec, name)) is not None:
-                        told.append(BodyEntry(name, body, _near(connection, name)))
+                        entries.append(BodyEntry(name, body, _near(connection, name)))
                     names.add(name)
-                told.append(noted)
-        return told
+                entries.append(noted)
+        return entries
 
     def close(self) -> None:
         """Let the file go, as soon as questions under way are answered."""

@@ -1,14 +1,65 @@
-"""What a store does: eight verbs and its logs, the same for every engine behind them."""
+"""The interface of a store, the same for every database: the record of exchanges, and append-only logs beside it.
+
+A chat is such a log, and so is a run of tools. Only the writer of a log understands its lines, and removes secrets
+before it adds them. Retention leaves logs alone.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sightline.errors import Fault
+import msgspec
+
+from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, FactEntry
-from sightline.store.logbook import Logbook
 from sightline.store.summary import Summary
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Line number `n` of a log, from 1, and the time of day at which it was added."""
+
+    n: int
+    at: float
+    data: bytes
+
+
+class Log(msgspec.Struct, frozen=True):
+    """A log: how many lines it has, and when the first and the latest of them were added."""
+
+    name: str
+    lines: int
+    began: float
+    latest: float
+
+
+class Logbook(Protocol):
+    """The logs of one data folder, or of one database that several share."""
+
+    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+        """Add these lines behind line number `after`; once it returns, the end of this process cannot lose them.
+
+        A log that has another number of lines by now is left as it is, and the fault has the status 409.
+        """
+        ...
+
+    async def lines(self, log: str, after: int = 0) -> list[Line]:
+        """The lines behind line number `after`, in their order; none if there is no such log."""
+        ...
+
+    async def logs(self, prefix: str = "") -> list[Log]:
+        """The logs whose names begin so, the one that was added to latest first."""
+        ...
+
+    async def forget(self, log: str) -> None:
+        """Take a log away with all its lines."""
+        ...
+
+
+def overtaken(log: str) -> Fault:
+    """The fault of one who did not know all lines of a log."""
+    hint = "Read what was added there meanwhile, and try again."
+    return Fault(Code.USAGE, f"the log {log!r} was changed by another process", hint=hint, status=409)
 
 
 @dataclass(frozen=True, slots=True)

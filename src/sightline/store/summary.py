@@ -1,8 +1,38 @@
-"""One line for an exchange: what lists show and filters ask for, folded from its facts."""
+"""The summary of an exchange: folded from its facts, stored as a row, and matched by filters.
+
+The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
+needs a field and a line of `_step` here, and a migration for each database; `FIELDS` only if filters give it a name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias, assert_never, get_type_hints
 
 import msgspec
 
-from sightline.model.exchange import State
+from sightline.catalog.facts import Prices
+from sightline.filters.predicate import Value, occurs
+from sightline.model.exchange import (
+    Answered,
+    AttemptStarted,
+    Budgeted,
+    Dropped,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    State,
+    Translated,
+)
+from sightline.model.usage import Usage
+from sightline.store.digest import Digest
+from sightline.store.entries import FactEntry
+from sightline.tokens.estimate import cost_of
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -36,3 +66,179 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     previous: str = ""
     is_side: bool = False
     title: str = ""
+
+
+NAMES = Summary.__struct_fields__
+"""The columns of the table that have the same names in every database."""
+DIGESTED = ("previous", "is_side", "title")
+"""The columns that come from reading the request."""
+FOLDED = tuple(name for name in NAMES if name not in ("id", *DIGESTED))
+"""The columns that follow from facts alone."""
+
+FIELDS: Mapping[str, str] = {
+    "id": "id", "at": "at", "model": "model", "provider": "provider", "dialect": "dialect", "session": "session",
+    "client": "client", "path": "path", "status": "status", "state": "state", "finish": "finish", "fault": "fault",
+    "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
+    "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
+    "origin": "origin", "tool": "tools",
+}  # fmt: skip
+"""What a filter calls them."""
+_VALUES = attrgetter(*FOLDED)
+_TOOLS = FOLDED.index("tools")
+_TYPES = [get_type_hints(Summary)[name] for name in FOLDED]
+_COUNTS = [index for index, kind in enumerate(_TYPES) if kind in (int, int | None)]
+_TEXTS = [index for index, kind in enumerate(_TYPES) if kind is str or index == _TOOLS]
+_LARGEST = 2**63 - 1
+
+
+def storable(text: str) -> str:
+    """The text as every database takes it: without half characters, and without the one that some end a text at."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def row_of(summary: Summary) -> list[str | int | float | None]:
+    """The values of the columns in `FOLDED`; tools are a JSON list."""
+    row: list[str | int | float | None] = list(_VALUES(summary))
+    row[_TOOLS] = msgspec.json.encode([storable(name) for name in summary.tools]).decode() if summary.tools else "[]"
+    texts = "".join([row[index] for index in _TEXTS])  # type: ignore[misc]
+    if not texts.isascii() or "\0" in texts:  # as a rule one look at all of them is enough
+        for index in _TEXTS:
+            row[index] = storable(str(row[index]))
+    for index in _COUNTS:
+        count = row[index]
+        if count and not -_LARGEST <= count <= _LARGEST:  # type: ignore[operator]
+            row[index] = _LARGEST if count > 0 else -_LARGEST  # type: ignore[operator]
+    return row
+
+
+def summary_in(row: Sequence[str | int | float | None]) -> Summary:
+    """The summary whose columns, in the order of `NAMES`, have these values."""
+    values = dict(zip(NAMES, row, strict=True))
+    values["tools"] = msgspec.json.decode(str(values["tools"]))
+    return msgspec.convert(values, Summary, strict=False)
+
+
+class ExchangeSubject:
+    """An exchange as a filter sees it. Its words are looked up when they are asked for."""
+
+    def __init__(self, summary: Summary, words: Callable[[], Sequence[str]]) -> None:
+        self.summary = summary
+        self._words = words
+
+    def value(self, name: str) -> Value:
+        """The value of a field; a status that has not come is none."""
+        column = FIELDS.get(name)
+        value: Value = None if column is None else getattr(self.summary, column)
+        return None if name == "status" and value == 0 else value
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request's new words or in the reply."""
+        return any(occurs(pattern, words) for words in self._words())
+
+
+PriceList: TypeAlias = Callable[[str, str], Prices | None]
+"""The prices of a provider's model, where they are known."""
+
+
+def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
+    """One line for the exchange with these facts, in their order; frames may be left out."""
+    summary, sent = Summary(id=exchange, at=0.0), ""
+    for noted in facts:
+        if isinstance(noted.fact, AttemptStarted):
+            sent = noted.fact.model
+        summary = _step(summary, noted, sent, prices)
+    return summary if digest is None else with_digest(summary, digest)
+
+
+def with_digest(summary: Summary, digest: Digest) -> Summary:
+    """The summary with what its request tells."""
+    return msgspec.structs.replace(summary, title=digest.title, previous=digest.previous, is_side=digest.is_side)
+
+
+def bodies_of(fact: Fact) -> tuple[str, ...]:
+    """The hashes of the request bodies that a fact names. A reply is its frames and is no body."""
+    match fact:
+        case Received() | Translated() | Released() | Answered() | AttemptStarted():
+            return (fact.sha256,) if fact.sha256 else ()
+        case Edited():
+            return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
+        case Held() | Dropped() | Budgeted() | FrameArrived():
+            return ()
+        case ExchangeFinished() | ExchangeFailed() | ExchangeCancelled():
+            return ()
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _step(summary: Summary, noted: FactEntry, sent: str, prices: PriceList) -> Summary:
+    match noted.fact:
+        case Received() as fact:
+            return msgspec.structs.replace(
+                summary, at=noted.at, dialect=fact.dialect, model=fact.model, session=fact.session,
+                client=fact.client, path=fact.path, is_stream=fact.is_stream, origin=fact.origin,
+            )  # fmt: skip
+        case Translated() as fact:
+            return msgspec.structs.replace(summary, losses=summary.losses + fact.losses)
+        case Held():
+            return msgspec.structs.replace(summary, state="held")
+        case Released() | Answered():
+            return msgspec.structs.replace(summary, state="sending")
+        case AttemptStarted() as fact:
+            attempts = max(summary.attempts, fact.number)
+            return msgspec.structs.replace(summary, state="sending", provider=fact.provider, attempts=attempts)
+        case Dropped() as fact:
+            return msgspec.structs.replace(summary, state="dropped", message=fact.reason)
+        case ExchangeFinished() as fact:
+            ended = msgspec.structs.replace(
+                summary, state="finished", finish=fact.finish, status=fact.status, tools=fact.tools,
+                first_byte=fact.first_byte, elapsed=fact.elapsed, message=fact.warning,
+            )  # fmt: skip
+            return _with_usage(ended, fact.usage, (fact.model, sent), prices)
+        case ExchangeFailed() as fact:
+            ended = msgspec.structs.replace(
+                summary, state="failed", fault=fact.code, message=fact.message, status=fact.status,
+                first_byte=fact.first_byte or None, elapsed=fact.elapsed or None,
+            )  # fmt: skip
+            return _with_usage(ended, fact.usage, (sent,), prices)
+        case ExchangeCancelled() as fact:
+            return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
+        case Edited() | Budgeted() | FrameArrived():
+            return summary
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _with_usage(summary: Summary, usage: Usage | None, models: tuple[str, ...], prices: PriceList) -> Summary:
+    """The summary with the provider's counts, and what they cost by the first of these models, or else the one that was
+    asked for, whose prices are known."""
+    if usage is None:
+        return summary
+    named = (prices(summary.provider, name) for name in dict.fromkeys((*models, summary.model)) if name)
+    found = next((found for found in named if found is not None), None)
+    cost = cost_of(usage, found)
+    return msgspec.structs.replace(
+        summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens, cost=None if cost is None else cost.dollars,
+    )  # fmt: skip
+
+
+OPEN_STATES: tuple[State, ...] = ("received", "held", "sending")
+CODE = "interrupted"
+_MESSAGE = "Sightline ended before the answer was whole"
+_HINT = "Send it again."
+
+
+class Unfinished(NamedTuple):
+    """An exchange that has not ended, and the number of its next fact."""
+
+    exchange: str
+    n: int
+    state: State
+
+
+def interruptions(unfinished: Iterable[Unfinished], at: float) -> list[FactEntry]:
+    """A hold is cancelled; whatever else was under way has failed."""
+    cancelled, failed = ExchangeCancelled("interrupted"), ExchangeFailed(CODE, _MESSAGE, _HINT)
+    return [FactEntry(exchange, n, at, cancelled if state == "held" else failed) for exchange, n, state in unfinished]

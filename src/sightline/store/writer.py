@@ -1,8 +1,8 @@
 """One thread that brings what was recorded into the database, in batches, and never loses any of it.
 
-Whoever records waits for the journal alone. When the database falls behind, what is recorded stays in the journal and
-is read back from there, so that memory stays bounded. When the database fails, `trouble` says so and the thread tries
-again. A record that it cannot take for a reason of its own is set aside, so that it does not keep back the others.
+A caller that records waits for the journal alone. When the database falls behind, what is recorded stays in the journal
+and is read back from there, so that memory stays bounded. When the database fails, `trouble` says so and the thread
+tries again. A record that it cannot take for a reason of its own is set aside, so that it does not block others.
 """
 
 import logging
@@ -14,9 +14,8 @@ from typing import Protocol
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.interruption import Unfinished, interruptions
-from sightline.store.journal import EntryJournal
-from sightline.store.segments import JournalPosition, frame_record
+from sightline.store.journal import EntryJournal, JournalPosition, frame_record
+from sightline.store.summary import Unfinished, interruptions
 
 MOST_IN_MEMORY = 32 << 20
 _LOG = logging.getLogger(__name__)
@@ -24,7 +23,7 @@ _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
 _PAUSE, _MOST_PAUSES = 0.1, 5
 """Seconds in which a batch may grow, and how often that is so while much comes in: many small batches change the same
-pages again and again. Whoever wants to read the record does not wait for them."""
+pages again and again. Readers of the record do not wait for them."""
 _MUCH = 64
 """Records in one such pause."""
 _LULL = 0.02
@@ -74,7 +73,7 @@ class RecordWriter:
         self._work = threading.Event()
         self._nudge = threading.Event()
         self._changed = threading.Condition()
-        # What the dead have left counts as one record, so that settling waits for it.
+        # What ended processes left counts as one record, so that settling waits for it.
         self._recorded, self._done, self._failures = 1, 0, 0
         self._tidy_at = 0
         """How many records there were when nothing was left to tidy."""
@@ -152,7 +151,7 @@ class RecordWriter:
                 self._changed.notify_all()
 
     def _replay(self) -> bool:
-        """Bring in what dead processes have left, and end what they had begun."""
+        """Import what ended processes left in their journals, and end the exchanges that they had open."""
         batch: list[Sequence[Entry]] = []
         weight = 0
         for entries in self._journal.remaining_records():
@@ -194,7 +193,7 @@ class RecordWriter:
         return True
 
     def _wait_for_batch(self) -> None:
-        """Wait while the next batch grows, unless somebody waits for it."""
+        """Wait while the next batch grows, unless a caller waits for it."""
         seen = 0
         for _ in range(_MOST_PAUSES):
             if not self._queue or self._in_memory >= _MOST_IN_BATCH or self._is_closing:
@@ -207,7 +206,7 @@ class RecordWriter:
             seen = len(self._queue)
 
     def _is_busy(self) -> bool:
-        """Whether more comes in a moment, so that what can wait had better wait; not where somebody waits for it."""
+        """Whether more comes in a moment, so that what can wait had better wait; not where a caller waits for it."""
         if self._nudge.wait(_LULL):
             self._nudge.clear()
             return False

@@ -1,113 +1,127 @@
-"""Spans on their way to a collector: gathered from what is recorded, sent in batches, dropped and never waited for."""
+"""Spans and metrics on their way to a collector: gathered from the record, sent in batches, dropped if late.
+
+An exchange never waits for the collector.
+"""
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self, TypeAlias
 
-import msgspec
-
-from sightline.agent.core.account import total_usage, usage_of
-from sightline.agent.core.facts import RequestStarted, RunBegan, RunEnded, RunFact
+from sightline.agent.core.facts import RequestStarted, RunFact
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.steps import Replied, RunnableCall
-from sightline.agent.service.run_log import conversation_of
+from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Fault
 from sightline.exchange.hub import RUN_PREFIX
-from sightline.model.exchange import Budgeted, FrameArrived, Received
+from sightline.model.exchange import Budgeted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Text
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.telemetry.metrics import Metrics
-from sightline.telemetry.spans import ENDS, attributes, hash_of, nanoseconds, provider_name, span
+from sightline.telemetry.spans import ENDS, attributes, identity, nanoseconds, place_of, run_span, span, tool_span
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 
-AGENT = "sightline"
-_INTERNAL, _ERROR = 1, 2
-_FAILED = frozenset({"failed", "cancelled", "limit"})
+TOKENS = "gen_ai.client.token.usage"
+DURATION = "gen_ai.client.operation.duration"
+# The conventions name these boundaries.
+_BOUNDS: dict[str, tuple[float, ...]] = {
+    TOKENS: (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864),
+    DURATION: (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+}
+_UNITS = {TOKENS: "{token}", DURATION: "s"}
+_ABOUT = {TOKENS: "Number of input and output tokens used.", DURATION: "GenAI operation duration."}
+_CUMULATIVE = 2
+_MOST_SERIES = 2000
+"""Names of models come from clients; one that makes up a new one for each request must not fill the memory."""
+
+_Key: TypeAlias = tuple[str, tuple[tuple[str, Json], ...]]
 
 
-def place_of(run: str) -> tuple[str, str]:
-    """The trace of a run, and the run's own span in it."""
-    return hash_of(run)[:32], hash_of(run)[32:48]
+@dataclass
+class _Series:
+    """The values of one metric with the same attributes."""
+
+    buckets: list[int]
+    count: int = 0
+    total: float = 0.0
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def add(self, value: float, bounds: Sequence[float]) -> None:
+        self.buckets[bisect_left(bounds, value)] += 1
+        self.count += 1
+        self.total += value
+        self.low, self.high = min(self.low, value), max(self.high, value)
 
 
-def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
-    """The span of a run that has ended, from all of its facts; None where it has not."""
-    began, end = facts[0][1], facts[-1][1]
-    if not isinstance(began, RunBegan) or not isinstance(end, RunEnded):
-        return None
-    replies = [fact for _, fact in facts if isinstance(fact, Replied)]
-    usage = total_usage(usage_of(each.reply.usage, None) for each in replies)
-    told: dict[str, Json] = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": AGENT,
-        "gen_ai.agent.id": run,
-        "gen_ai.conversation.id": conversation_of(began, run),
-        "gen_ai.provider.name": provider_name(began.provider),
-        "gen_ai.request.model": began.request.model,
-        "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-        "sightline.run.rounds": len(replies),
-        "sightline.run.end": end.why,
-        "error.type": end.why if end.why in _FAILED else None,
-    }
-    trace, span = place_of(run)
-    shown: JsonObject = {
-        "traceId": trace,
-        "spanId": span,
-        "name": f"invoke_agent {AGENT}",
-        "kind": _INTERNAL,
-        "startTimeUnixNano": nanoseconds(facts[0][0]),
-        "endTimeUnixNano": nanoseconds(facts[-1][0]),
-        "attributes": attributes(told),
-    }
-    if end.why in _FAILED:
-        shown["status"] = {"code": _ERROR, "message": f"the run ended: {end.why}"}
-    return shown
+@dataclass
+class Metrics:
+    """What has been counted since `since`. Counts only grow, so that a report that is lost costs nothing."""
 
+    since: float
+    _series: dict[_Key, _Series] = field(default_factory=dict)
+    _is_new: bool = False
 
-def tool_span(
-    run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome, *, with_content: bool
-) -> JsonObject:
-    """The span of a tool that was run; with content it tells the arguments and the result."""
-    trace, parent = place_of(run)
-    told: dict[str, Json] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.name,
-        "gen_ai.tool.call.id": call.id,
-        "gen_ai.tool.type": "function",
-        "gen_ai.agent.name": AGENT,
-        "error.type": "tool_error" if outcome.is_error else None,
-    }
-    if with_content:
-        arguments = call.arguments
-        told["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
-        told["gen_ai.tool.call.result"] = _result(outcome)
-    shown: JsonObject = {
-        "traceId": trace,
-        "spanId": hash_of(f"{run} {call.key} {began}")[32:48],
-        "parentSpanId": parent,
-        "name": f"execute_tool {call.name}",
-        "kind": _INTERNAL,
-        "startTimeUnixNano": nanoseconds(began),
-        "endTimeUnixNano": nanoseconds(ended),
-        "attributes": attributes(told),
-    }
-    if outcome.is_error:
-        shown["status"] = {"code": _ERROR, "message": "the tool reports an error"}
-    return shown
+    def count(self, facts: Sequence[FactEntry]) -> None:
+        """Add an exchange that has ended."""
+        end = facts[-1].fact
+        assert isinstance(end, ENDS)
+        values: dict[str, Json] = {name: each for name, each in identity(facts).items() if each not in (None, "")}
+        ended = end if isinstance(end, ExchangeFinished | ExchangeFailed) else None
+        seconds = facts[-1].at - facts[0].at if ended is None else ended.elapsed
+        if isinstance(end, ExchangeFinished):
+            values |= {"gen_ai.response.model": end.model} if end.model else {}
+            self._add(DURATION, seconds, values)
+        else:
+            code = end.code if isinstance(end, ExchangeFailed) else str(type(end).__struct_config__.tag)
+            self._add(DURATION, seconds, {**values, "error.type": code})
+        usage = None if ended is None else ended.usage
+        if usage is not None:
+            for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+                if tokens is not None:
+                    self._add(TOKENS, tokens, {**values, "gen_ai.token.type": kind})
 
+    def _add(self, name: str, value: float, attributes: dict[str, Json]) -> None:
+        key = name, tuple(sorted(attributes.items()))
+        if key not in self._series:
+            if len(self._series) >= _MOST_SERIES:
+                return
+            self._series[key] = _Series([0] * (len(_BOUNDS[name]) + 1))
+        self._series[key].add(value, _BOUNDS[name])
+        self._is_new = True
 
-def _result(outcome: ToolOutcome) -> str:
-    if outcome.structured is not None:
-        return encode(outcome.structured).decode()
-    words = "".join(part.text for part in outcome.parts if isinstance(part, Text))
-    return words or encode([{"type": each["type"]} for each in msgspec.to_builtins(outcome.parts)]).decode()
+    def export_new(self, now: float) -> list[Json] | None:
+        """All metrics as OTLP writes them; None where nothing was added since the last time."""
+        if not self._is_new:
+            return None
+        self._is_new = False
+        return [self._metric(name, now) for name in _BOUNDS if any(key[0] == name for key in self._series)]
+
+    def _metric(self, name: str, now: float) -> Json:
+        points: list[Json] = [
+            self._point(series, _BOUNDS[name], each, now) for (of, each), series in self._series.items() if of == name
+        ]
+        histogram: Json = {"aggregationTemporality": _CUMULATIVE, "dataPoints": points}
+        return {"name": name, "unit": _UNITS[name], "description": _ABOUT[name], "histogram": histogram}
+
+    def _point(
+        self, series: _Series, bounds: Sequence[float], labels: tuple[tuple[str, Json], ...], now: float
+    ) -> JsonObject:
+        return {
+            "attributes": attributes(dict(labels)),
+            "startTimeUnixNano": nanoseconds(self.since),
+            "timeUnixNano": nanoseconds(now),
+            "count": str(series.count),
+            "sum": series.total,
+            "min": series.low,
+            "max": series.high,
+            "bucketCounts": [str(each) for each in series.buckets],
+            "explicitBounds": list(bounds),
+        }
 
 
 _LOG = logging.getLogger("sightline.telemetry")
@@ -125,7 +139,7 @@ _NO_METRICS = frozenset({404, 405, 501})
 
 
 class EndedExchange(NamedTuple):
-    """An exchange that has ended, what is told of its contents, and the run that it is part of."""
+    """An exchange that has ended, its content attributes, and the run that it is part of."""
 
     facts: tuple[FactEntry, ...]
     bodies: dict[str, bytes]
@@ -137,8 +151,8 @@ _RESOURCE: Json = {"attributes": attributes({"service.name": "sightline"})}
 
 def _run_of(facts: Sequence[FactEntry]) -> str:
     """The run of a request that another process, a command, sends through this one."""
-    told = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
-    return next((name for name in told if name.startswith(RUN_PREFIX)), "")
+    values = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
+    return next((name for name in values if name.startswith(RUN_PREFIX)), "")
 
 
 def _span(ended: EndedExchange) -> JsonObject:
@@ -282,10 +296,10 @@ class Exporter:
 
     async def _send_metrics(self) -> None:
         """What was counted so far. Counts only grow: what does not arrive now is in the next report."""
-        told = None if self._metrics is None or self._now is None else self._metrics.export_new(self._now())
-        if told is None:
+        values = None if self._metrics is None or self._now is None else self._metrics.export_new(self._now())
+        if values is None:
             return
-        scope: Json = {"scope": self._scope, "metrics": told}
+        scope: Json = {"scope": self._scope, "metrics": values}
         body = encode({"resourceMetrics": [{"resource": _RESOURCE, "scopeMetrics": [scope]}]})
         request = HttpRequest("POST", self._metrics_url, self._headers, body)
         try:

@@ -1,4 +1,7 @@
-"""One exchange as a span, in the words of OpenTelemetry's conventions for generative AI."""
+"""Exchanges, runs and tool calls as spans, by OpenTelemetry's conventions for generative AI.
+
+Each run is one trace, with its requests and tools below it.
+"""
 
 import hashlib
 import re
@@ -7,6 +10,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from sightline.agent.core.account import total_usage, usage_of
+from sightline.agent.core.facts import RunBegan, RunEnded, RunFact
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import Replied, RunnableCall
+from sightline.agent.service.run_log import conversation_of
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
@@ -107,7 +115,7 @@ def span(
     attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
     end = facts[-1].fact
     trace, parent = place or _place(received, facts[0].exchange)
-    told: dict[str, Json] = {
+    values: dict[str, Json] = {
         **identity(facts),
         "gen_ai.conversation.id": received.conversation or conversation or received.session or _session_of(received),
         "user_agent.original": received.client,
@@ -117,15 +125,15 @@ def span(
         **_outcome(end),
     }
     if bodies:
-        told |= _content(received, attempt, facts, bodies)
+        values |= _content(received, attempt, facts, bodies)
     shown: JsonObject = {
         "traceId": trace,
         "spanId": hash_of(facts[0].exchange)[32:48],
-        "name": f"{told['gen_ai.operation.name']} {told['gen_ai.request.model']}".strip(),
+        "name": f"{values['gen_ai.operation.name']} {values['gen_ai.request.model']}".strip(),
         "kind": _CLIENT,
         "startTimeUnixNano": nanoseconds(facts[0].at),
         "endTimeUnixNano": nanoseconds(facts[-1].at),
-        "attributes": attributes(told),
+        "attributes": attributes(values),
     }
     if parent:
         shown["parentSpanId"] = parent
@@ -171,50 +179,50 @@ def attributes(values: Mapping[str, Json]) -> list[Json]:
 
 
 def _outcome(end: Fact) -> dict[str, Json]:
-    told: dict[str, Json] = {}
+    values: dict[str, Json] = {}
     if isinstance(end, ExchangeFinished | ExchangeFailed):
         usage = end.usage
-        told["http.response.status_code"] = end.status or None
+        values["http.response.status_code"] = end.status or None
         if usage is not None:
-            told |= {
+            values |= {
                 "gen_ai.usage.input_tokens": usage.input_tokens,
                 "gen_ai.usage.output_tokens": usage.output_tokens,
                 "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
                 "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
                 "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
             }
-        told["sightline.time_to_first_byte"] = end.first_byte or None
+        values["sightline.time_to_first_byte"] = end.first_byte or None
     match end:
         case ExchangeFinished(finish=finish, model=model):
-            told |= {"gen_ai.response.model": model, "gen_ai.response.finish_reasons": [finish]}
+            values |= {"gen_ai.response.model": model, "gen_ai.response.finish_reasons": [finish]}
         case ExchangeFailed(code=code):
-            told["error.type"] = code
+            values["error.type"] = code
         case ExchangeCancelled(reason=reason):
-            told |= {"error.type": "cancelled", "sightline.cancel_reason": reason}
+            values |= {"error.type": "cancelled", "sightline.cancel_reason": reason}
         case Dropped():
-            told["error.type"] = "dropped"
+            values["error.type"] = "dropped"
         case _:
             pass
-    return told
+    return values
 
 
 def _content(
     received: Received, attempt: AttemptStarted | None, facts: Sequence[FactEntry], bodies: Mapping[str, bytes]
 ) -> dict[str, Json]:
     """What was said, as far as it can be read."""
-    told: dict[str, Json] = {}
+    values: dict[str, Json] = {}
     spoken = (attempt.dialect if attempt else "") or received.dialect
     request = _request(received.dialect, bodies.get(received.sha256, b""))
     if request is not None:
-        told["gen_ai.system_instructions"] = _text(system_parts(request))
-        told["gen_ai.input.messages"] = _text(input_messages(request))
+        values["gen_ai.system_instructions"] = _text(system_parts(request))
+        values["gen_ai.input.messages"] = _text(input_messages(request))
         options: JsonObject = msgspec.to_builtins(request.options)
-        told |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
+        values |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
     reply = _reply(spoken, (noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived)))
     if reply is not None:
-        told["gen_ai.response.id"] = reply.id
-        told["gen_ai.output.messages"] = _text([output_message(choice) for choice in reply.choices])
-    return told
+        values["gen_ai.response.id"] = reply.id
+        values["gen_ai.output.messages"] = _text([output_message(choice) for choice in reply.choices])
+    return values
 
 
 def _request(spoken: str, body: bytes) -> Request | None:
@@ -268,3 +276,87 @@ def _value(value: Json) -> Json:
             return {"arrayValue": {"values": [_value(each) for each in value]}}
         case _:
             return {"stringValue": str(value)}
+
+
+AGENT = "sightline"
+_INTERNAL, _FAILURE = 1, 2
+_FAILED = frozenset({"failed", "cancelled", "limit"})
+
+
+def place_of(run: str) -> tuple[str, str]:
+    """The trace of a run, and the run's own span in it."""
+    return hash_of(run)[:32], hash_of(run)[32:48]
+
+
+def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
+    """The span of a run that has ended, from all of its facts; None where it has not."""
+    began, end = facts[0][1], facts[-1][1]
+    if not isinstance(began, RunBegan) or not isinstance(end, RunEnded):
+        return None
+    replies = [fact for _, fact in facts if isinstance(fact, Replied)]
+    usage = total_usage(usage_of(each.reply.usage, None) for each in replies)
+    values: dict[str, Json] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": AGENT,
+        "gen_ai.agent.id": run,
+        "gen_ai.conversation.id": conversation_of(began, run),
+        "gen_ai.provider.name": provider_name(began.provider),
+        "gen_ai.request.model": began.request.model,
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "sightline.run.rounds": len(replies),
+        "sightline.run.end": end.why,
+        "error.type": end.why if end.why in _FAILED else None,
+    }
+    trace, span = place_of(run)
+    shown: JsonObject = {
+        "traceId": trace,
+        "spanId": span,
+        "name": f"invoke_agent {AGENT}",
+        "kind": _INTERNAL,
+        "startTimeUnixNano": nanoseconds(facts[0][0]),
+        "endTimeUnixNano": nanoseconds(facts[-1][0]),
+        "attributes": attributes(values),
+    }
+    if end.why in _FAILED:
+        shown["status"] = {"code": _FAILURE, "message": f"the run ended: {end.why}"}
+    return shown
+
+
+def tool_span(
+    run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome, *, with_content: bool
+) -> JsonObject:
+    """The span of a tool that was run; with content it tells the arguments and the result."""
+    trace, parent = place_of(run)
+    values: dict[str, Json] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.name,
+        "gen_ai.tool.call.id": call.id,
+        "gen_ai.tool.type": "function",
+        "gen_ai.agent.name": AGENT,
+        "error.type": "tool_error" if outcome.is_error else None,
+    }
+    if with_content:
+        arguments = call.arguments
+        values["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
+        values["gen_ai.tool.call.result"] = _result(outcome)
+    shown: JsonObject = {
+        "traceId": trace,
+        "spanId": hash_of(f"{run} {call.key} {began}")[32:48],
+        "parentSpanId": parent,
+        "name": f"execute_tool {call.name}",
+        "kind": _INTERNAL,
+        "startTimeUnixNano": nanoseconds(began),
+        "endTimeUnixNano": nanoseconds(ended),
+        "attributes": attributes(values),
+    }
+    if outcome.is_error:
+        shown["status"] = {"code": _FAILURE, "message": "the tool reports an error"}
+    return shown
+
+
+def _result(outcome: ToolOutcome) -> str:
+    if outcome.structured is not None:
+        return encode(outcome.structured).decode()
+    words = "".join(part.text for part in outcome.parts if isinstance(part, Text))
+    return words or encode([{"type": each["type"]} for each in msgspec.to_builtins(outcome.parts)]).decode()

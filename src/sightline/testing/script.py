@@ -1,11 +1,18 @@
-"""What a scripted model says, round by round: deltas in our own words, or captured streams as a provider sent them."""
+"""A scripted model: replies round by round, a provider on loopback that sends them, and tools without effects.
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, TypeAlias
+A round is deltas in our own words, or a captured stream as a provider sent it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Self, TypeAlias
 
 import msgspec
 
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
+from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import finish_for_content
@@ -26,7 +33,7 @@ from sightline.model.json import Json
 from sightline.model.reply import Finish
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.wire.jsontext import MISFIT, decode
+from sightline.wire.jsontext import MISFIT, decode, encode
 from sightline.wire.sse import SseDecoder
 
 MODEL = "scripted"
@@ -56,7 +63,7 @@ class ScriptedResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool as the model is told of it."""
+    """A tool as it is offered to the model."""
 
     name: str
     description: str = ""
@@ -91,25 +98,29 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[ToolLine, ...] = ()
     captures: dict[str, bytes] = {}
 
-    def pieces(self, number: int, spoken: str) -> list[bytes]:
+    def pieces(self, number: int, dialect_name: str) -> list[bytes]:
         """The pieces in which the reply of a round comes, as a provider of this dialect sends them."""
-        told = self.rounds[number]
-        if told.capture:
-            return _frames(self.captures[told.capture])
-        writer = dialect(spoken).stream_writer(Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report())
-        return [data for event in _events(told, number) if (data := writer.feed(event))]
+        scripted = self.rounds[number]
+        if scripted.capture:
+            return _frames(self.captures[scripted.capture])
+        writer = dialect(dialect_name).stream_writer(
+            Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report()
+        )
+        return [data for event in _events(scripted, number) if (data := writer.feed(event))]
 
     def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
-        spoken = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
+        dialect_name = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
         for name, each in found.items():
-            if each != spoken:
+            if each != dialect_name:
                 hint = "A capture is played as it came; deltas can be said in any dialect."
-                raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {spoken}", hint=hint)
-        if spoken not in DIALECTS:
-            raise Fault(Code.USAGE, f"no model speaks {spoken!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}.")
-        return spoken
+                raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {dialect_name}", hint=hint)
+        if dialect_name not in DIALECTS:
+            raise Fault(
+                Code.USAGE, f"no model speaks {dialect_name!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}."
+            )
+        return dialect_name
 
 
 def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Script:
@@ -125,12 +136,12 @@ def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Scri
         raise Fault(Code.USAGE, f"{files[0]} is a whole script", hint="Name it alone; several files are captures.")
     try:
         script = msgspec.convert(decode(first), Script)
-        for told in script.rounds:
-            _check(told)
+        for scripted in script.rounds:
+            _check(scripted)
     except (*MISFIT, Fault) as error:
         words = error.message if isinstance(error, Fault) else str(error)
         raise Fault(Code.USAGE, f"{files[0]} is no script: {words}", hint=_HINT) from None
-    captures = {told.capture: read(told.capture, files[0]) for told in script.rounds if told.capture}
+    captures = {scripted.capture: read(scripted.capture, files[0]) for scripted in script.rounds if scripted.capture}
     return msgspec.structs.replace(script, captures=captures)
 
 
@@ -209,3 +220,108 @@ def _dialect_of(data: bytes, name: str) -> str:
             if "candidates" in value:
                 return "gemini"
     raise Fault(Code.USAGE, f"{name} is neither a script nor a captured stream", hint=_HINT)
+
+
+_HOST = "127.0.0.1"
+_STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class ScriptedProvider:
+    """Each request gets the next reply, whose pieces are `delay` seconds apart. `requests` are the bodies that came.
+
+    Where the script has no further reply, the request is refused, and `is_over` says so.
+    """
+
+    def __init__(
+        self, script: Script, dialect_name: str, *, sleep: Callable[[float], Awaitable[None]], delay: float = 0.0
+    ) -> None:
+        self._script = script
+        self._spoken = dialect_name
+        self._sleep = sleep
+        self._delay = delay
+        self._server: asyncio.Server | None = None
+        self.requests: list[bytes] = []
+        self.url = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more was asked than the script has replies for."""
+        return len(self.requests) > len(self._script.rounds)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, _HOST, 0)
+        self.url = f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.requests.append(await reader.readexactly(_length(head)))
+                await self._answer(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has gone
+        finally:
+            writer.close()
+
+    async def _answer(self, writer: asyncio.StreamWriter) -> None:
+        if self.is_over:
+            writer.write(self._refusal())
+            await writer.drain()
+            return
+        writer.write(_STREAM)
+        for piece in self._script.pieces(len(self.requests) - 1, self._spoken):
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+            if self._delay:
+                await self._sleep(self._delay)
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    def _refusal(self) -> bytes:
+        fault = Fault(Code.INVALID_REQUEST, f"the script has no reply {len(self.requests)}")
+        status, value = dialect(self._spoken).write_error(fault)
+        body = encode(value)
+        head = f"HTTP/1.1 {status} Over\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+
+def _length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+class ScriptedTools:
+    """Those of a script's tools that have no other definition."""
+
+    def __init__(self, script: Script, real: frozenset[str] = frozenset()) -> None:
+        self._script = script
+        self.definitions: tuple[Definition, ...] = tuple(
+            each.definition for each in script.tools if each.name not in real
+        )
+
+    def __str__(self) -> str:
+        return "the script"
+
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+        """The result for the position of the call in its round."""
+        number, _, place = call.key.partition(".")
+        results = self._script.rounds[int(number) - 1].results
+        if int(place) > len(results):
+            return text_outcome(f"The script has no result for call {place} of round {number}.", is_error=True)
+        scripted = results[int(place) - 1]
+        return (
+            text_outcome(scripted.text, is_error=scripted.is_error)
+            if isinstance(scripted, ScriptedResult)
+            else text_outcome(scripted)
+        )
+
+    async def close(self) -> None:
+        """Nothing is open."""

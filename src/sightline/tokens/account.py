@@ -1,12 +1,130 @@
-"""All that is known of one model of one provider: what was used of it, what was told of it, and by which clock."""
+"""The account of one model of one provider: what was used in its windows, and what its headers reported.
 
-from typing import Annotated, NamedTuple, Self, TypeAlias
+Usage is counted in slots of time, so that memory stays bounded however much is sent.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, amount_needed
-from sightline.tokens.window import Metric, SlidingWindow
+
+Metric: TypeAlias = Literal["requests", "tokens"]
+Count: TypeAlias = tuple[float, int, int]
+
+
+@dataclass(slots=True)
+class Slot:
+    """What was used in a short time that began at `start`, and how much of it is saved already."""
+
+    start: float
+    requests: int
+    tokens: int
+    kept_requests: int = 0
+    kept_tokens: int = 0
+
+    def count(self, metric: Metric) -> int:
+        """One of its two counts."""
+        return self.requests if metric == "requests" else self.tokens
+
+
+class SlidingWindow:
+    """Requests and tokens of the last `span` seconds, known to `step` seconds.
+
+    What is in doubt counts as still inside: a slot leaves when the last of it has. Times must not go back.
+    """
+
+    def __init__(self, span: float, step: float) -> None:
+        self._span = span
+        self._step = step
+        self._slots: deque[Slot] = deque()
+        self._requests = 0
+        self._tokens = 0
+
+    def add(self, at: float, requests: int, tokens: int) -> None:
+        """Count something in."""
+        self._expire(at)
+        if not self._slots or at >= self._slots[-1].start + self._step:
+            self._slots.append(Slot(at, 0, 0))
+        self._change(self._slots[-1], requests, tokens)
+
+    def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
+        """Change what was counted at that time by so much; nothing where that has left the window."""
+        for slot in reversed(self._slots):
+            if slot.start <= at:
+                if at < slot.start + self._step:
+                    self._change(slot, requests, tokens)
+                return
+
+    def usage(self, at: float, metric: Metric) -> int:
+        """What was used in the window that ends now."""
+        self._expire(at)
+        return self._requests if metric == "requests" else self._tokens
+
+    def wait(self, at: float, metric: Metric, need: int, limit: int) -> float:
+        """The seconds until `need` more fit below the limit; what is larger than the limit waits for all to leave."""
+        excess = self.usage(at, metric) + need - limit
+        seconds = 0.0
+        for slot in self._slots:
+            if excess <= 0:
+                break
+            excess -= slot.count(metric)
+            seconds = self._end(slot) - at
+        return seconds
+
+    def since(self, at: float) -> tuple[int, int]:
+        """Requests and tokens of the slots that began after this."""
+        late = [slot for slot in self._slots if slot.start > at]
+        return sum(slot.requests for slot in late), sum(slot.tokens for slot in late)
+
+    def news(self) -> list[Count]:
+        """What has changed since it was kept: when, by how many requests, by how many tokens."""
+        changes = ((s.start, s.requests - s.kept_requests, s.tokens - s.kept_tokens) for s in self._slots)
+        return [change for change in changes if change[1] or change[2]]
+
+    def mark_saved(self) -> None:
+        """All of it is kept now."""
+        for slot in self._slots:
+            slot.kept_requests, slot.kept_tokens = slot.requests, slot.tokens
+
+    def merge(self, news: list[Count], ahead: float) -> None:
+        """Count in what another window has counted; its times are so much behind ours."""
+        merged: list[Slot] = []
+        moved = [(start + ahead, requests, tokens) for start, requests, tokens in news]
+        for start, requests, tokens in sorted([*self.slots(), *moved]):
+            if not merged or start >= merged[-1].start + self._step:
+                merged.append(Slot(start, 0, 0))
+            merged[-1].requests += requests
+            merged[-1].tokens += tokens
+        self._slots.clear()
+        self._requests = self._tokens = 0
+        for slot in merged:
+            self._slots.append(Slot(slot.start, 0, 0))
+            self._change(self._slots[-1], slot.requests, slot.tokens)
+
+    def slots(self) -> list[Count]:
+        """What is counted, to be kept."""
+        return [(slot.start, slot.requests, slot.tokens) for slot in self._slots]
+
+    def _change(self, slot: Slot, requests: int, tokens: int) -> None:
+        requests, tokens = max(requests, -slot.requests), max(tokens, -slot.tokens)
+        slot.requests += requests
+        slot.tokens += tokens
+        self._requests += requests
+        self._tokens += tokens
+
+    def _end(self, slot: Slot) -> float:
+        return slot.start + self._step + self._span
+
+    def _expire(self, at: float) -> None:
+        while self._slots and self._end(self._slots[0]) <= at:
+            gone = self._slots.popleft()
+            self._requests -= gone.requests
+            self._tokens -= gone.tokens
+
 
 _MINUTE_STEP = 1.0
 _DAY_STEP = 300.0
@@ -26,7 +144,7 @@ class RateLimits(NamedTuple):
 
 
 class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
-    """An allowance, when it was told, and what has been sent since."""
+    """An allowance, when it was reported, and what has been sent since."""
 
     allowance: Allowance
     at: _Time
@@ -35,21 +153,25 @@ class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def ends(self) -> float:
-        """When it no longer says anything: what it told of is whole again."""
-        told = self.allowance
-        return self.at + (told.reset if told.reset is not None else told.window or MINUTE)
+        """When it expires: the limit that it reported is full again."""
+        reported = self.allowance
+        return self.at + (reported.reset if reported.reset is not None else reported.window or MINUTE)
 
     def wait(self, now: float, tokens: int) -> float:
         """The seconds until a request of this size fits into what was left."""
-        told = self.allowance
-        if told.remaining is None or now >= self.ends:
+        reported = self.allowance
+        if reported.remaining is None or now >= self.ends:
             return 0.0
-        need = amount_needed(told.counted, tokens)
-        if told.limit is not None:
-            need = min(need, int(told.limit))
-        spent = self.requests if told.counted == "requests" else self.tokens if told.counted in _BY_TOKEN else 0
-        rate = (told.limit - told.remaining) / told.reset if told.refills and told.limit and told.reset else 0.0
-        left = told.remaining - spent + rate * (now - self.at)
+        need = amount_needed(reported.counted, tokens)
+        if reported.limit is not None:
+            need = min(need, int(reported.limit))
+        spent = self.requests if reported.counted == "requests" else self.tokens if reported.counted in _BY_TOKEN else 0
+        rate = (
+            (reported.limit - reported.remaining) / reported.reset
+            if reported.refills and reported.limit and reported.reset
+            else 0.0
+        )
+        left = reported.remaining - spent + rate * (now - self.at)
         if left > 0 and left >= need:
             return 0.0
         until_whole = self.ends - now
@@ -71,7 +193,7 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
 class Account:
     """The windows of a minute and a day, and the provider's latest words on each limit.
 
-    All its times are by a clock of its own, which stands still while the machine's is set back: so what was counted
+    All its times are by a clock of its own, which does not move while the machine's is set back: so what was counted
     ages from where it was, and is found again.
     """
 
@@ -102,7 +224,7 @@ class Account:
         self.minute.correct(at, tokens, requests=requests)
         self.day.correct(at, tokens, requests=requests)
         for seen in self.observations.values():
-            if seen.at <= at:  # what was told later has the provider's own count of it
+            if seen.at <= at:  # a later report includes it already
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
@@ -115,16 +237,16 @@ class Account:
 
     def limits(self, facts: Facts | None) -> RateLimits:
         known = RateLimits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else RateLimits()
-        told = {
+        reported = {
             (seen.allowance.counted, seen.allowance.window): int(seen.allowance.limit)
             for seen in self.observations.values()
             if seen.allowance.limit is not None
         }
         return RateLimits(
-            told.get(("requests", MINUTE), known.rpm),
-            told.get(("tokens", MINUTE), known.tpm),
-            told.get(("requests", DAY), known.rpd),
-            told.get(("tokens", DAY), known.tpd),
+            reported.get(("requests", MINUTE), known.rpm),
+            reported.get(("tokens", MINUTE), known.tpm),
+            reported.get(("requests", DAY), known.rpd),
+            reported.get(("tokens", DAY), known.tpd),
         )
 
     def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
@@ -143,8 +265,8 @@ class Account:
         self.minute.merge(other.minute.news(), ahead)
         self.day.merge(other.day.news(), ahead)
         self.quiet_until = max(self.quiet_until, other.quiet_until + ahead)
-        told = [msgspec.structs.replace(seen, at=seen.at + ahead) for seen in other.observations.values()]
-        for seen in sorted([*self.observations.values(), *told], key=lambda seen: seen.at):
+        reported = [msgspec.structs.replace(seen, at=seen.at + ahead) for seen in other.observations.values()]
+        for seen in sorted([*self.observations.values(), *reported], key=lambda seen: seen.at):
             self.observe(seen)
         for seen in self.observations.values():
             for requests, tokens in (self.minute.since(seen.at), self.day.since(seen.at)):

@@ -1,15 +1,19 @@
 """What providers' own counts teach about our estimates, for each model: a factor, and a number that is always added.
 
 Medians do the work, so that a strange count (a cache's accounting, a search whose results were billed) moves nothing.
-A count that no vocabulary and no hidden prompt explains teaches nothing at all until several others say the same: one
-such count, taken for an addition to every request, would leave no room in the model's window for good. The factor is
-told apart from the addition once requests of different sizes were seen. A single observation is believed half, and the
-band keeps what is not believed yet.
+A count that no vocabulary and no hidden prompt explains is ignored until several others agree: one such count, taken
+for an addition to every request, would leave no room in the model's window for good. The factor is separated from the
+addition once requests of different sizes were seen. A single observation counts half, and the band keeps the rest.
+
+A counted prompt is found again by a chain of digests, one for each message, so that of a longer request of the same
+conversation only the new messages are estimated. The chain begins with all that is not a message: provider, model,
+tools, output schema.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import combinations
 from math import exp, log
 from statistics import median
@@ -17,7 +21,11 @@ from statistics import median
 import msgspec
 
 from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import CacheBreakpoint
+from sightline.model.request import Request
 from sightline.tokens.estimate import Estimate, between, is_possible
+from sightline.wire.cache import BoundedCache
 
 _OBSERVATIONS = 24
 _MODELS = 256
@@ -157,7 +165,7 @@ class Calibration:
         self, key: str, raw: Estimate, reported: int, *, cached: bool = False, window: int | None = None
     ) -> None:
         """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
-        whole, and such a count teaches nothing; nor does one that nobody can mean, or that is more than the model's
+        whole, and such a count teaches nothing; nor does an absurd one, or that is more than the model's
         `window`."""
         if window is not None and reported > window:
             return
@@ -255,3 +263,70 @@ def _unreadable(why: str) -> Fault:
         f"the calibration of token estimates cannot be read: {why}",
         hint="Delete the file; it is learned anew from the next requests.",
     )
+
+
+_SIZE = 12
+_MOST = 512
+_ENCODER = msgspec.json.Encoder()
+
+
+class CountedPrefixes:
+    """What providers counted, by the last digest of the request, the latest at the end."""
+
+    def __init__(self, counts: Mapping[str, int] | None = None) -> None:
+        self._counts: BoundedCache[str, int] = BoundedCache(_MOST)
+        for digest, tokens in (counts or {}).items():
+            self._counts.put(digest, tokens)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """All of them, to be kept."""
+        return dict(zip(self._counts, self._counts.values(), strict=True))
+
+    def note(self, chain: list[str], tokens: int) -> None:
+        """The provider counted so many tokens for the request with this chain."""
+        self._counts.put(chain[-1], tokens)
+
+    def merge(self, other: "CountedPrefixes") -> None:
+        """Take in all that another one has, as if it had come after."""
+        for digest, tokens in other.counts.items():
+            self.note([digest], tokens)
+
+    def longest(self, chain: list[str]) -> tuple[int, int] | None:
+        """How many of the first messages were counted, and the tokens of a request with just these; None where no
+        beginning of it was."""
+        for count in range(len(chain) - 1, 0, -1):
+            if (tokens := self._counts.peek(chain[count])) is not None:
+                return count, tokens
+        return None
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._counts.clear()
+
+
+def digest_chain(provider: str, model: str, request: Request) -> list[str]:
+    """The digest of everything but the messages, then one more for each message, which covers all up to it."""
+    options = request.options
+    around = (provider, model, request.tools, options.format, options.reasoning, options.previous_response_id)
+    state = blake2b(_encode(around), digest_size=_SIZE)
+    chain = [state.hexdigest()]
+    for message in request.messages:
+        state.update(_encode(_plain(message)))
+        chain.append(state.hexdigest())
+    return chain
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # half a character, which clients in JavaScript send
+        return ascii(value).encode()
+
+
+def _plain(message: Message) -> Message:
+    """The message without marks for the cache: a client moves them with every turn, and they take no tokens."""
+    if not any(isinstance(part, CacheBreakpoint) for part in message.parts):
+        return message
+    parts = tuple(part for part in message.parts if not isinstance(part, CacheBreakpoint))
+    return msgspec.structs.replace(message, parts=parts)

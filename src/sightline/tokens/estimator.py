@@ -1,216 +1,17 @@
 """What a request will cost in tokens before it is sent, with a band that holds what the provider will report."""
 
-import json
-from collections import OrderedDict
-from collections.abc import Iterator
-from typing import NamedTuple, assert_never
-
-import msgspec
+from typing import NamedTuple
 
 from sightline.catalog.facts import Facts
-from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.options import JsonFormat, OutputFormat, PlainFormat, SchemaFormat
 from sightline.model.parts import Part
 from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_estimates
-from sightline.tokens.message_count import MessageCounter
+from sightline.tokens.message_count import MessageCounter, ToolCounter
 from sightline.tokens.text_count import TextCounter
 
-_DEEPEST = 16
-_REFERENCES = 200
-LONGEST = 1_000_000
-"""About as many characters are written, which is more than any model reads; the rest is `any`."""
-
-
-def declarations(tools: tuple[FunctionTool, ...]) -> str:
-    """The functions of a request as one namespace of types."""
-    lines = ["namespace functions {", ""]
-    left = LONGEST
-    for tool in tools:
-        lines += [f"// {line}" for line in (tool.description or "").splitlines()]
-        schema = tool.schema or {}
-        writer = _Writer(schema, left)
-        members = list(writer.members(schema, 0))
-        left = writer.left
-        if members:
-            lines += [f"type {tool.name} = (_: {{", *members, "}) => any;", ""]
-        else:
-            lines += [f"type {tool.name} = () => any;", ""]
-    return "\n".join([*lines, "} // namespace functions"])
-
-
-def declaration(schema: JsonObject) -> str:
-    """One schema as a type."""
-    return _Writer(schema, LONGEST).type(schema, 0)
-
-
-class _Writer:
-    """Writes one schema. References are followed so and so often, then no more: some schemas never end.
-
-    `left` is how many characters may still be written.
-    """
-
-    def __init__(self, root: JsonObject, left: int) -> None:
-        self.left = left
-        self._root = root
-        self._references = _REFERENCES
-
-    def members(self, schema: JsonObject, depth: int) -> Iterator[str]:
-        properties, required = schema.get("properties"), schema.get("required")
-        if not isinstance(properties, dict):
-            return
-        needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else frozenset()
-        for name, member in properties.items():
-            if self.left <= 0:
-                return
-            if isinstance(member, dict) and isinstance(about := member.get("description"), str):
-                yield from (f"// {line}" for line in self._spend(about).splitlines())
-            line = f"{self._spend(name)}{'' if name in needed else '?'}: {self.type(member, depth + 1)},"
-            if isinstance(member, dict) and "default" in member and self.left > 0:
-                line += f" // default: {self._json(member['default'])}"
-            yield line
-
-    def type(self, schema: Json, depth: int) -> str:
-        if not isinstance(schema, dict) or depth > _DEEPEST or self.left <= 0:
-            return self._spend("any")
-        if isinstance(reference := schema.get("$ref"), str):
-            return self.type(self._resolve(reference), depth + 1)
-        if isinstance(values := schema.get("enum"), list):
-            return " | ".join(self._json(value) for value in values)
-        if "const" in schema:
-            return self._json(schema["const"])
-        for several in ("anyOf", "oneOf", "allOf"):
-            if isinstance(kinds := schema.get(several), list):
-                return " | ".join(self.type(kind, depth + 1) for kind in kinds)
-        named = schema.get("type")
-        if isinstance(named, list):
-            kinds_named = dict.fromkeys(kind if isinstance(kind, str) else "" for kind in named)
-            return " | ".join(self._simple(kind, schema, depth) for kind in kinds_named)
-        return self._simple(named, schema, depth)
-
-    def _simple(self, kind: Json, schema: JsonObject, depth: int) -> str:
-        match kind:
-            case "string" | "boolean" | "null" | "number":
-                return self._spend(str(kind))
-            case "integer":
-                return self._spend("number")
-            case "array":
-                return f"{self.type(schema.get('items'), depth + 1)}[]"
-            case "object":
-                members = list(self.members(schema, depth))
-                return "\n".join(["{", *members, "}"]) if members else "object"
-            case _:
-                return self._spend("any")
-
-    def _json(self, value: Json) -> str:
-        return self._spend(json.dumps(value, ensure_ascii=False))
-
-    def _spend(self, text: str) -> str:
-        self.left -= len(text)
-        return text
-
-    def _resolve(self, reference: str) -> Json:
-        self._references -= 1
-        value: Json = self._root if self._references >= 0 else None
-        for step in filter(None, reference.removeprefix("#").split("/")):
-            if not isinstance(value, dict):
-                return None
-            value = value.get(step)
-        return value
-
-
-_DECLARING = frozenset({"o200k_base", "cl100k_base", "gpt_oss"})
-_SERVER_TOOL = 4000
-_HIDDEN_SPREAD = 0.4
-_UNKNOWN_INSTRUCTIONS = (0, 100, 700)
-_AROUND_A_TOOL = (0, 4, 12)
-
-
-class ToolCounter:
-    """Counts tools and output formats for one model and one dialect."""
-
-    def __init__(self, facts: Facts, dialect: str, texts: TextCounter, messages: MessageCounter) -> None:
-        self._facts = facts
-        self._dialect = dialect
-        self._texts = texts
-        self._messages = messages
-
-    @property
-    def _declares(self) -> bool:
-        """Whether it is one of OpenAI's models; the vocabulary tells, unless it only stands in for a stranger's."""
-        facts = self._facts
-        return facts.tokenizer in _DECLARING or (facts.nearest_tokenizer in _DECLARING and facts.token_ratio is None)
-
-    def tools(self, tools: tuple[Tool, ...]) -> Estimate:
-        """All tools together, with what is said once because there are any."""
-        if not tools:
-            return NOTHING
-        functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
-        total = self._once()
-        if functions and self._declares:
-            written = self._texts.count(declarations(functions))
-            doubt = 4 + 3 * len(functions)
-            total += between(written.low * 0.85 - doubt, written.tokens, written.high * 1.15 + doubt, written.how)
-        else:
-            for function in functions:
-                total += self._function(function)
-        for tool in tools:
-            if isinstance(tool, CustomTool):
-                total += self._custom(tool)
-            elif isinstance(tool, OpaqueTool):
-                # A provider's own tool brings instructions of a length that nobody publishes.
-                total += self._messages.json(tool.value) + between(0, 0, _SERVER_TOOL)
-        return total
-
-    def output(self, form: OutputFormat | None) -> Estimate:
-        """The form of the answer, as the model is told of it."""
-        match form:
-            case SchemaFormat():
-                return self._hidden_estimate(self._facts.schema_tokens or 0) + self._schema(form.schema)
-            case JsonFormat():
-                return between(0, 0, 10)
-            case PlainFormat() | None:
-                return NOTHING
-            case unreachable:
-                assert_never(unreachable)
-
-    def _once(self) -> Estimate:
-        facts = self._facts
-        if self._dialect == "openai-chat" and facts.chat_tools_tokens is not None:
-            return self._hidden_estimate(facts.chat_tools_tokens)
-        return (
-            between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._hidden_estimate(facts.tools_tokens)
-        )
-
-    def _hidden_estimate(self, tokens: int) -> Estimate:
-        return between(tokens * (1 - _HIDDEN_SPREAD), tokens, tokens * (1 + _HIDDEN_SPREAD)) if tokens else NOTHING
-
-    def _function(self, tool: FunctionTool) -> Estimate:
-        value: JsonObject = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-        return self._messages.json(value)
-
-    def _custom(self, tool: CustomTool) -> Estimate:
-        total = between(*_AROUND_A_TOOL)
-        for text in (tool.name, tool.description, tool.grammar and tool.grammar.definition):
-            total += self._texts.count(text or "")
-        return total
-
-    def _schema(self, schema: JsonObject) -> Estimate:
-        """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
-        whole = self._messages.json(schema)
-        if self._dialect == "gemini":
-            return between(0, 0, whole.high)
-        if not self._declares:
-            return whole
-        short = self._texts.count(declaration(schema))
-        return between(short.low * 0.7, whole.tokens, whole.high + 20, whole.how)
-
-
-_REMEMBERED_MESSAGES = 16_384
-_REMEMBERED_CHARACTERS = 16_000_000
 _UNKNOWN_REPLY = (0, 5, 90)
 _UNSEEN_HISTORY = 100_000
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt"})
@@ -226,7 +27,7 @@ class CountedRequest(NamedTuple):
 
 
 class Estimator:
-    """Counts for one model in one dialect. It remembers what it counted: by the value itself, then by its texts."""
+    """Counts for one model in one dialect. It remembers the counts of texts."""
 
     def __init__(self, facts: Facts, *, dialect: str, calibration: Ratio | None = None) -> None:
         self._facts = facts
@@ -235,8 +36,6 @@ class Estimator:
         self._texts = TextCounter(facts)
         self._messages = MessageCounter(facts, dialect, self._texts)
         self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
-        self._counted: OrderedDict[int, tuple[Message, Estimate, int]] = OrderedDict()
-        self._characters = 0
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
@@ -260,20 +59,7 @@ class Estimator:
 
     def message(self, message: Message) -> Estimate:
         """Tokens of a message and its frame."""
-        known = self._counted.get(id(message))
-        if known is not None:
-            self._counted.move_to_end(id(message))
-            return known[1]
-        estimate = self._messages.message(message)
-        size = _characters(message)
-        if size > _REMEMBERED_CHARACTERS:  # it would push out all the others
-            return estimate
-        self._counted[id(message)] = (message, estimate, size)
-        self._characters += size
-        while len(self._counted) > _REMEMBERED_MESSAGES or self._characters > _REMEMBERED_CHARACTERS:
-            _, (_, _, gone) = self._counted.popitem(last=False)
-            self._characters -= gone
-        return estimate
+        return self._messages.message(message)
 
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """Tokens of all tools together."""
@@ -336,22 +122,3 @@ class Estimator:
         if tokens is None:
             return between(*_UNKNOWN_REPLY)
         return exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)
-
-
-def _characters(message: Message) -> int:
-    """How long the texts of a message are, pictures and files among them: what it costs to hold it."""
-    total = 0
-    left: list[object] = [message]
-    while left:
-        match left.pop():
-            case str() as text:
-                total += len(text)
-            case list() | tuple() as items:
-                left += items
-            case dict() as members:
-                left += [*members, *members.values()]
-            case msgspec.Struct() as struct:
-                left += msgspec.structs.astuple(struct)
-            case _:
-                pass
-    return total

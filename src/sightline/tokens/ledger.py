@@ -13,10 +13,9 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.model.json import Json
-from sightline.tokens.account import Account, AccountState, AllowanceObservation, RateLimits
+from sightline.tokens.account import Account, AccountState, AllowanceObservation, Metric, RateLimits, SlidingWindow
 from sightline.tokens.estimate import is_possible
 from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
-from sightline.tokens.window import Metric, SlidingWindow
 from sightline.wire.retry_after import retry_after
 
 Reason: TypeAlias = Literal["", "used_up", "told", "asked", "too_large"]
@@ -30,7 +29,7 @@ class Wait:
     """How long until a request can go, and why not now.
 
     `used_up` is by own count, `told` by the provider's numbers, `asked` for by its `Retry-After`; a request that is
-    `too_large` for the rate by itself never can. `limit` names what stands in the way, `allowed` how much it allows.
+    `too_large` for the rate by itself never can. `limit` is the exceeded limit, `allowed` how much it allows.
     """
 
     seconds: float = 0.0
@@ -89,7 +88,7 @@ class Ledger:
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         """It took so many tokens, in place of what was thought. What is returned can be settled again.
 
-        A number that nobody can mean changes nothing.
+        An absurd number changes nothing.
         """
         if not is_possible(tokens, sent.tokens):
             return sent
@@ -115,11 +114,11 @@ class Ledger:
         self._has_news = True
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
-        """What is allowed: as the provider told it, else as the catalogue has it."""
+        """What is allowed: as the provider reported it, else as the catalogue has it."""
         return self._accounts.get((provider, model), Account()).limits(facts)
 
     def wait(self, provider: str, model: str, tokens: int, at: float, facts: Facts | None = None) -> Wait:
-        """How long a request of this size must wait; of several limits that stand in its way, for the last to go."""
+        """How long a request of this size must wait; of several exceeded limits the longest wait."""
         account, now = self._account(provider, model, at)
         limits = account.limits(facts)
         sizes: tuple[tuple[LimitName, int | None], ...] = (("tpm", limits.tpm), ("tpd", limits.tpd))
@@ -146,7 +145,7 @@ class Ledger:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything was counted or told since it was kept."""
+        """Whether anything was counted or reported since it was saved."""
         return self._has_news
 
     def mark_saved(self) -> None:

@@ -1,26 +1,24 @@
-"""Tokens of the parts of a message and of the message around them."""
+"""Tokens of messages and their parts, of tools, and of the output schema.
 
-import binascii
+OpenAI's models see a JSON Schema as type declarations, so the count follows that text.
+"""
+
 import json
-import re
-from collections.abc import Mapping
-from math import ceil, floor, sqrt
+from collections.abc import Iterator
 from typing import assert_never
 
-from sightline.catalog.facts import Facts, ImageCost
-from sightline.model.json import Json
+from sightline.catalog.facts import Facts
+from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
+from sightline.model.options import JsonFormat, OutputFormat, PlainFormat, SchemaFormat
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
     Document,
-    FileId,
     Image,
     Inline,
-    Link,
     Opaque,
     Part,
-    PlainText,
     Refusal,
     Source,
     Text,
@@ -28,242 +26,11 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly
+from sightline.tokens.media_count import count_image, count_media, image_size
 from sightline.tokens.text_count import TextCounter
-
-Size = tuple[float, float]
-
-_SQUARE = 2048
-_SHORT_SIDE = 768
-_TILE = 512
-_SMALL = 384
-_CROP = 768
-_LEAST_CROP = 256
-_UNKNOWN = (85, 1000, 6000)
-_SMALLEST: Size = (32, 32)
-_USUAL: Size = (1024, 768)
-_LARGEST: Size = (8000, 8000)
-
-
-def count_image(cost: ImageCost | None, size: tuple[int, int] | None, detail: str | None = None) -> Estimate:
-    """Tokens of one picture. A size that is not known leaves everything open from the smallest to the largest."""
-    if cost is None:
-        return between(*_UNKNOWN, "image")
-    if size is not None:
-        return _by_formula(cost, size, detail)
-    small, usual, large = (_by_formula(cost, guess, detail) for guess in (_SMALLEST, _USUAL, _LARGEST))
-    return between(small.low, usual.tokens, max(usual.high, large.high), "image of unknown size")
-
-
-def _by_formula(cost: ImageCost, size: Size, detail: str | None) -> Estimate:
-    match cost.kind:
-        case "tiles":
-            tiled = cost.base + cost.tile * _tiles(size)
-            return _exact(cost.base if detail == "low" else tiled)
-        case "patches":
-            patches = ceil(_patches(cost, size) * cost.factor)
-            return between(min(patches, cost.base or patches), patches, patches + 1, "image formula")
-        case "area":
-            return _around(_area(cost, size))
-        case "squares":
-            squares = _squares(size) * cost.tile
-            # Some endpoints count one square however large the picture is, others one more, for the whole of it.
-            return between(cost.tile, squares, squares + (cost.tile if squares > cost.tile else 0), "image formula")
-        case "flat":
-            return _exact(cost.base)
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _exact(tokens: int) -> Estimate:
-    return exactly(tokens, "image formula")
-
-
-def _around(tokens: int) -> Estimate:
-    """A formula that its provider calls an approximation."""
-    return between(tokens * 0.95, tokens, tokens * 1.05 + 5, "image formula")
-
-
-def _fit_within(size: Size, longest: float) -> Size:
-    width, height = size
-    shrink = min(1.0, longest / max(width, height))
-    return width * shrink, height * shrink
-
-
-def _tiles(size: Size) -> int:
-    width, height = _fit_within(size, _SQUARE)
-    shrink = min(1.0, _SHORT_SIDE / min(width, height))
-    return _grid((width * shrink, height * shrink), _TILE)
-
-
-def _grid(size: Size, side: int) -> int:
-    return max(1, ceil(round(size[0], 6) / side)) * max(1, ceil(round(size[1], 6) / side))
-
-
-def _patches(cost: ImageCost, size: Size) -> int:
-    width, height = _fit_within(size, cost.longest) if cost.longest else size
-    patches = _grid((width, height), cost.patch)
-    if not cost.limit or patches <= cost.limit:
-        return patches
-    shrink = sqrt(cost.patch**2 * cost.limit / (width * height))
-    across, down = width * shrink / cost.patch, height * shrink / cost.patch
-    shrink *= min(max(1, floor(across)) / across, max(1, floor(down)) / down)
-    return min(cost.limit, _grid((width * shrink, height * shrink), cost.patch))
-
-
-def _area(cost: ImageCost, size: Size) -> int:
-    width, height = _fit_within(size, cost.longest) if cost.longest else size
-    tokens = ceil(width * height / cost.divisor)
-    return min(tokens, cost.limit) if cost.limit else tokens
-
-
-def _squares(size: Size) -> int:
-    width, height = size
-    if width <= _SMALL and height <= _SMALL:
-        return 1
-    crop = min(_CROP, max(_LEAST_CROP, floor(min(width, height) / 1.5)))
-    return ceil(width / crop) * ceil(height / crop)
-
-
-Rate = tuple[float, float, float]
-
-_PAGE: Mapping[str, Rate] = {"anthropic": (1000, 2200, 5000), "gemini": (250, 560, 1400)}
-_ANY_PAGE: Rate = (0, 900, 4500)
-_SECOND: Mapping[str, Rate] = {"gemini": (25, 32, 32)}
-_ANY_SECOND: Rate = (7, 10, 25)
-_SECOND_OF_FILM: Rate = (66, 263, 300)
-_PAGES_OF_A_BYTE: Rate = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
-_SECONDS_OF_A_BYTE: Rate = (1 / 48_000, 1 / 16_000, 1 / 1_000)
-_SECONDS_OF_FILM_IN_A_BYTE: Rate = (1 / 4_000_000, 1 / 250_000, 1 / 20_000)
-_AROUND = 50
-_OUT_OF_SIGHT: Rate = (0, 2_000, 200_000)
-_A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
-
-
-def count_media(source: Source, dialect: str, texts: TextCounter) -> Estimate:
-    """Tokens of a file that is not a picture."""
-    match source:
-        case PlainText():
-            return texts.count(source.text) + between(0, _AROUND / 4, _AROUND)
-        case Inline():
-            return _inline(source, dialect, texts)
-        case Link() | FileId():
-            return between(*_OUT_OF_SIGHT, "file of unknown size")
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _inline(source: Inline, dialect: str, texts: TextCounter) -> Estimate:
-    data = _decode_base64(source.data)
-    kind = source.media_type.partition("/")[0]
-    if kind == "audio":
-        return _times(_SECOND.get(dialect, _ANY_SECOND), _seconds(data), "seconds of sound")
-    if kind == "video":
-        return _times(_SECOND_OF_FILM, _scale(_SECONDS_OF_FILM_IN_A_BYTE, len(data)), "seconds of film")
-    if source.media_type == "application/pdf":
-        return _times(_PAGE.get(dialect, _ANY_PAGE), _pages(data), "pages")
-    return texts.count(data.decode("utf-8", "replace")) + between(0, _AROUND / 4, _AROUND)
-
-
-def _decode_base64(data: str) -> bytes:
-    try:
-        return binascii.a2b_base64(data.replace("-", "+").replace("_", "/") + "==")
-    except (binascii.Error, ValueError):
-        return data.encode("utf-8", "replace")
-
-
-def _scale(rate: Rate, amount: float) -> Rate:
-    return rate[0] * amount, rate[1] * amount, rate[2] * amount
-
-
-def _times(rate: Rate, amount: Rate, how: str) -> Estimate:
-    return between(rate[0] * amount[0], rate[1] * amount[1], rate[2] * amount[2] + _AROUND, how)
-
-
-def _pages(data: bytes) -> Rate:
-    told = len(_A_PAGE.findall(data))
-    if told:
-        return told, told, told
-    low, likely, high = _scale(_PAGES_OF_A_BYTE, len(data))
-    return max(1, low), max(1, likely), max(1, high)
-
-
-def _seconds(data: bytes) -> Rate:
-    if data.startswith(b"RIFF") and data[8:12] == b"WAVE" and (rate := int.from_bytes(data[28:32], "little")):
-        told = len(data) / rate
-        return told, told, told
-    return _scale(_SECONDS_OF_A_BYTE, len(data))
-
-
-_HEAD = 65_536
-_JPEG_HEAD = 1_400_000
-_JPEG_MARKERS = 10_000
-_LONGEST_SIDE = 65_535
-_LARGEST_AREA = 400_000_000
-_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-
-
-def image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64-coded PNG, JPEG, GIF or WebP; None where the bytes do not tell."""
-    head = _bytes(data[:_HEAD])
-    if head.startswith(b"\xff\xd8"):
-        return _jpeg(head) or _jpeg(_bytes(data[:_JPEG_HEAD]))
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return _sides(int.from_bytes(head[16:20]), int.from_bytes(head[20:24]))
-    if head.startswith((b"GIF87a", b"GIF89a")) and len(head) >= 10:
-        return _sides(int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little"))
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP" and len(head) >= 30:
-        return _webp(head)
-    return None
-
-
-def _bytes(data: str) -> bytes:
-    """As much of it as is base64 of either alphabet."""
-    plain = data.replace("-", "+").replace("_", "/").replace("\n", "").replace("\r", "").rstrip("=")
-    whole = plain[: len(plain) // 4 * 4]
-    rest = plain[len(whole) :]
-    padded = whole + (rest + "=" * (4 - len(rest)) if len(rest) > 1 else "")
-    try:
-        return binascii.a2b_base64(padded)
-    except (binascii.Error, ValueError):
-        return b""
-
-
-def _sides(width: int, height: int) -> tuple[int, int] | None:
-    """Sides that a picture can have: no provider takes one that is larger, and a damaged file may say anything."""
-    is_possible = 0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and width * height <= _LARGEST_AREA
-    return (width, height) if is_possible else None
-
-
-def _jpeg(head: bytes) -> tuple[int, int] | None:
-    at = 2
-    for _ in range(_JPEG_MARKERS):
-        if at + 9 > len(head) or head[at] != 0xFF:
-            return None
-        marker = head[at + 1]
-        if marker in _JPEG_FRAMES:
-            return _sides(int.from_bytes(head[at + 7 : at + 9]), int.from_bytes(head[at + 5 : at + 7]))
-        if marker == 0xFF:
-            at += 1
-        else:
-            at += 2 + max(2, int.from_bytes(head[at + 2 : at + 4]))
-    return None
-
-
-def _webp(head: bytes) -> tuple[int, int] | None:
-    kind = head[12:16]
-    if kind == b"VP8X":
-        return _sides(1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little"))
-    if kind == b"VP8L":
-        bits = int.from_bytes(head[21:25], "little")
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    if kind == b"VP8 ":
-        return _sides(
-            int.from_bytes(head[26:28], "little") & 0x3FFF,
-            int.from_bytes(head[28:30], "little") & 0x3FFF,
-        )
-    return None
-
+from sightline.wire.cache import BoundedCache
 
 _ROLE = 1
 _UNKNOWN_FRAME = (0, 4, 8)
@@ -276,6 +43,9 @@ _ANY_FRAME = (0, 6, 24)
 _LETTERS_OF_A_SEALED_TOKEN = 4
 
 
+_REMEMBERED_FILES = 32
+
+
 class MessageCounter:
     """Counts messages for one model and one dialect."""
 
@@ -283,6 +53,7 @@ class MessageCounter:
         self._facts = facts
         self._dialect = dialect
         self._texts = texts
+        self._files: BoundedCache[tuple[str, str], Estimate] = BoundedCache(_REMEMBERED_FILES)
 
     def message(self, message: Message) -> Estimate:
         """A message with what frames it."""
@@ -303,10 +74,10 @@ class MessageCounter:
                 return count_image(self._facts.image, size, part.detail) + self._around_a_picture()
             case Document():
                 described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
-                return count_media(part.source, self._dialect, self._texts) + described
+                return self._file(part.source) + described
             case Audio():
-                spoken = self._texts.count(part.transcript or "")
-                return spoken if part.source is None else count_media(part.source, self._dialect, self._texts) + spoken
+                transcript = self._texts.count(part.transcript or "")
+                return transcript if part.source is None else self._file(part.source) + transcript
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
@@ -341,17 +112,28 @@ class MessageCounter:
             frame += exactly(facts.name_tokens or 0) + self._texts.count(message.name)
         return frame
 
+    def _file(self, source: Source) -> Estimate:
+        if not isinstance(source, Inline):
+            return count_media(source, self._dialect, self._texts)
+        # An edit counts the whole request again, and decoding a file of some megabytes would be felt with every key.
+        key = source.media_type, source.data
+        known = self._files.get(key)
+        if known is None:
+            known = count_media(source, self._dialect, self._texts)
+            self._files.put(key, known)
+        return known
+
     def _around_a_picture(self) -> Estimate:
         return NOTHING if self._dialect.startswith("openai") else between(*_AROUND_A_PICTURE)
 
     def _thinking(self, part: Thinking) -> Estimate:
         """Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair."""
         read = self._texts.count(part.text or "\n\n".join(part.summary))
-        sealed = self._signature(part.signature).high
-        return between(0, read.tokens or sealed / 2, max(read.high, sealed) + 10, read.how)
+        signed = self._signature(part.signature).high
+        return between(0, read.tokens or signed / 2, max(read.high, signed) + 10, read.how)
 
     def _signature(self, signature: str | None) -> Estimate:
-        """A seal may hold thoughts, which some endpoints count and some do not."""
+        """A signature may hold thoughts, which some endpoints count and some do not."""
         return between(0, 0, len(signature) / _LETTERS_OF_A_SEALED_TOKEN) if signature else NOTHING
 
     def _call(self, part: ToolCall) -> Estimate:
@@ -367,3 +149,193 @@ class MessageCounter:
         for inner in part.parts:
             total += self.part(inner)
         return total
+
+
+_DEEPEST = 16
+_REFERENCES = 200
+LONGEST = 1_000_000
+"""About as many characters are written, which is more than any model reads; the rest is `any`."""
+
+
+def declarations(tools: tuple[FunctionTool, ...]) -> str:
+    """The functions of a request as one namespace of types."""
+    lines = ["namespace functions {", ""]
+    left = LONGEST
+    for tool in tools:
+        lines += [f"// {line}" for line in (tool.description or "").splitlines()]
+        schema = tool.schema or {}
+        writer = _Writer(schema, left)
+        members = list(writer.members(schema, 0))
+        left = writer.left
+        if members:
+            lines += [f"type {tool.name} = (_: {{", *members, "}) => any;", ""]
+        else:
+            lines += [f"type {tool.name} = () => any;", ""]
+    return "\n".join([*lines, "} // namespace functions"])
+
+
+def declaration(schema: JsonObject) -> str:
+    """One schema as a type."""
+    return _Writer(schema, LONGEST).type(schema, 0)
+
+
+class _Writer:
+    """Writes one schema. References are followed so and so often, then no more: some schemas never end.
+
+    `left` is how many characters may still be written.
+    """
+
+    def __init__(self, root: JsonObject, left: int) -> None:
+        self.left = left
+        self._root = root
+        self._references = _REFERENCES
+
+    def members(self, schema: JsonObject, depth: int) -> Iterator[str]:
+        properties, required = schema.get("properties"), schema.get("required")
+        if not isinstance(properties, dict):
+            return
+        needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else frozenset()
+        for name, member in properties.items():
+            if self.left <= 0:
+                return
+            if isinstance(member, dict) and isinstance(about := member.get("description"), str):
+                yield from (f"// {line}" for line in self._spend(about).splitlines())
+            line = f"{self._spend(name)}{'' if name in needed else '?'}: {self.type(member, depth + 1)},"
+            if isinstance(member, dict) and "default" in member and self.left > 0:
+                line += f" // default: {self._json(member['default'])}"
+            yield line
+
+    def type(self, schema: Json, depth: int) -> str:
+        if not isinstance(schema, dict) or depth > _DEEPEST or self.left <= 0:
+            return self._spend("any")
+        if isinstance(reference := schema.get("$ref"), str):
+            return self.type(self._resolve(reference), depth + 1)
+        if isinstance(values := schema.get("enum"), list):
+            return " | ".join(self._json(value) for value in values)
+        if "const" in schema:
+            return self._json(schema["const"])
+        for several in ("anyOf", "oneOf", "allOf"):
+            if isinstance(kinds := schema.get(several), list):
+                return " | ".join(self.type(kind, depth + 1) for kind in kinds)
+        named = schema.get("type")
+        if isinstance(named, list):
+            kinds_named = dict.fromkeys(kind if isinstance(kind, str) else "" for kind in named)
+            return " | ".join(self._simple(kind, schema, depth) for kind in kinds_named)
+        return self._simple(named, schema, depth)
+
+    def _simple(self, kind: Json, schema: JsonObject, depth: int) -> str:
+        match kind:
+            case "string" | "boolean" | "null" | "number":
+                return self._spend(str(kind))
+            case "integer":
+                return self._spend("number")
+            case "array":
+                return f"{self.type(schema.get('items'), depth + 1)}[]"
+            case "object":
+                members = list(self.members(schema, depth))
+                return "\n".join(["{", *members, "}"]) if members else "object"
+            case _:
+                return self._spend("any")
+
+    def _json(self, value: Json) -> str:
+        return self._spend(json.dumps(value, ensure_ascii=False))
+
+    def _spend(self, text: str) -> str:
+        self.left -= len(text)
+        return text
+
+    def _resolve(self, reference: str) -> Json:
+        self._references -= 1
+        value: Json = self._root if self._references >= 0 else None
+        for step in filter(None, reference.removeprefix("#").split("/")):
+            if not isinstance(value, dict):
+                return None
+            value = value.get(step)
+        return value
+
+
+_DECLARING = frozenset({"o200k_base", "cl100k_base", "gpt_oss"})
+_SERVER_TOOL = 4000
+_HIDDEN_SPREAD = 0.4
+_UNKNOWN_INSTRUCTIONS = (0, 100, 700)
+_AROUND_A_TOOL = (0, 4, 12)
+
+
+class ToolCounter:
+    """Counts tools and output formats for one model and one dialect."""
+
+    def __init__(self, facts: Facts, dialect: str, texts: TextCounter, messages: MessageCounter) -> None:
+        self._facts = facts
+        self._dialect = dialect
+        self._texts = texts
+        self._messages = messages
+
+    @property
+    def _declares(self) -> bool:
+        """Whether it is one of OpenAI's models, by its own vocabulary and not by a nearest one."""
+        facts = self._facts
+        return facts.tokenizer in _DECLARING or (facts.nearest_tokenizer in _DECLARING and facts.token_ratio is None)
+
+    def tools(self, tools: tuple[Tool, ...]) -> Estimate:
+        """All tools together, with what is said once because there are any."""
+        if not tools:
+            return NOTHING
+        functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
+        total = self._once()
+        if functions and self._declares:
+            written = self._texts.count(declarations(functions))
+            doubt = 4 + 3 * len(functions)
+            total += between(written.low * 0.85 - doubt, written.tokens, written.high * 1.15 + doubt, written.how)
+        else:
+            for function in functions:
+                total += self._function(function)
+        for tool in tools:
+            if isinstance(tool, CustomTool):
+                total += self._custom(tool)
+            elif isinstance(tool, OpaqueTool):
+                # A provider's own tool brings instructions of an unpublished length.
+                total += self._messages.json(tool.value) + between(0, 0, _SERVER_TOOL)
+        return total
+
+    def output(self, form: OutputFormat | None) -> Estimate:
+        """The output schema, as the model sees it."""
+        match form:
+            case SchemaFormat():
+                return self._hidden_estimate(self._facts.schema_tokens or 0) + self._schema(form.schema)
+            case JsonFormat():
+                return between(0, 0, 10)
+            case PlainFormat() | None:
+                return NOTHING
+            case unreachable:
+                assert_never(unreachable)
+
+    def _once(self) -> Estimate:
+        facts = self._facts
+        if self._dialect == "openai-chat" and facts.chat_tools_tokens is not None:
+            return self._hidden_estimate(facts.chat_tools_tokens)
+        return (
+            between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._hidden_estimate(facts.tools_tokens)
+        )
+
+    def _hidden_estimate(self, tokens: int) -> Estimate:
+        return between(tokens * (1 - _HIDDEN_SPREAD), tokens, tokens * (1 + _HIDDEN_SPREAD)) if tokens else NOTHING
+
+    def _function(self, tool: FunctionTool) -> Estimate:
+        value: JsonObject = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+        return self._messages.json(value)
+
+    def _custom(self, tool: CustomTool) -> Estimate:
+        total = between(*_AROUND_A_TOOL)
+        for text in (tool.name, tool.description, tool.grammar and tool.grammar.definition):
+            total += self._texts.count(text or "")
+        return total
+
+    def _schema(self, schema: JsonObject) -> Estimate:
+        """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
+        whole = self._messages.json(schema)
+        if self._dialect == "gemini":
+            return between(0, 0, whole.high)
+        if not self._declares:
+            return whole
+        short = self._texts.count(declaration(schema))
+        return between(short.low * 0.7, whole.tokens, whole.high + 20, whole.how)

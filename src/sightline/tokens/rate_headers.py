@@ -54,7 +54,7 @@ _Number: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e17)]
 
 
 class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One limit as a provider told it: what is left of it and in how many seconds it is whole again.
+    """One limit as a provider reported it: what is left of it and in how many seconds it is whole again.
 
     `window` is the time it holds for, in seconds, where that is known. `refills` says that it comes back little by
     little and not all at once. A `share` is counted in percent of a plan.
@@ -109,13 +109,13 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
         if named := _parse_name(name):
             limit, role = named
             drafts.setdefault(limit, _Draft(limit.counted, limit.window, limit.refills)).take(role, value.strip(), now)
-    told = [draft.allowance() for draft in drafts.values()]
-    told += [*_plans(headers, now), *_standard(headers)]
-    apart = any(one.counted == "input_tokens" for one in told)
+    found = [draft.allowance() for draft in drafts.values()]
+    found += [*_plans(headers, now), *_standard(headers)]
+    apart = any(one.counted == "input_tokens" for one in found)
     # Where input and output are limited apart, their sum says nothing more, and less about cached input.
     return tuple(
         one
-        for one in told
+        for one in found
         if not (one.limit is None and one.remaining is None and one.reset is None)
         and not (apart and one.counted == "tokens")
     )

@@ -1,6 +1,8 @@
-"""What a model's window is divided into: what every request takes of it, what is held back, and what is left."""
+"""How a model's window is divided, and how much of a history's newest part fits into the room that is left."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from sightline.catalog.facts import Facts
 from sightline.tokens.account import RateLimits
@@ -15,7 +17,7 @@ _LARGEST_SHARE_LEARNED = 8
 def model_limit(facts: Facts, limits: RateLimits | None = None) -> int:
     """The most that one request can be: the window, or the tokens of a minute where they are fewer.
 
-    `limits` is what the provider told of itself, which goes before what the catalogue has.
+    `limits` is what the provider reported, which overrides the catalogue.
     """
     per_minute = facts.tpm if limits is None or limits.tpm is None else limits.tpm
     window = facts.context_window or UNKNOWN_WINDOW
@@ -39,7 +41,7 @@ def reserve_for_calibration(added: int, limit: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Room:
     """`limit` is the whole. `system` and `tools` are in every request; `user` and `reply` are held back for the next
-    prompt and for its answer. `learned` is the part of `system` that nobody has written, and that is held back because
+    prompt and for its answer. `learned` is the part of `system` that no text accounts for, held back because
     past counts of the provider were so much higher."""
 
     limit: int
@@ -64,6 +66,92 @@ class Room:
         return max(0, self.usable - prompt)
 
     def can_ever_hold(self, prompt: int) -> bool:
-        """Whether the prompt fits where no history goes along and the reply gets what is left. What was only learned
+        """Whether the prompt fits where no history is sent and the reply gets what is left. What was only learned
         keeps nothing from being sent: the provider is asked, and says itself what is too much."""
         return prompt + self.system - self.learned + self.tools <= self.limit
+
+
+T = TypeVar("T")
+
+
+class Boundary(Generic[T]):
+    """Things from the oldest to the newest, of which the newest are included until the next one would not fit.
+
+    A thing's cost is asked for when it comes into question and at no other time. The owner reports changes, and the
+    answer is found from where it was; only `replace` begins anew, and that costs what fits, not what there is.
+    """
+
+    def __init__(self, cost: Callable[[T], int], room: int = 0) -> None:
+        self._cost = cost
+        self._room = room
+        self._items: list[T] = []
+        self._start = 0
+        self._taken = 0
+
+    @property
+    def items(self) -> Sequence[T]:
+        """All of them."""
+        return self._items
+
+    @property
+    def start(self) -> int:
+        """The place of the oldest one that is included; the length of the list where none does."""
+        self._settle()
+        return self._start
+
+    @property
+    def taken(self) -> int:
+        """The cost of all that are included."""
+        self._settle()
+        return self._taken
+
+    def replace(self, items: list[T], cost: Callable[[T], int] | None = None) -> None:
+        """Another list, or the same one by other costs."""
+        self._cost = cost or self._cost
+        self._items = items
+        self._start = len(items)
+        self._taken = 0
+
+    def resize(self, room: int) -> None:
+        """There is so much room now."""
+        self._room = room
+
+    def insert(self, index: int, item: T) -> None:
+        """One more, in front of the one at this place."""
+        self._items.insert(index, item)
+        if index > self._start or index == len(self._items) - 1:
+            self._taken += self._cost(item)
+        else:
+            self._start += 1
+
+    def remove(self, index: int) -> None:
+        """One less."""
+        if index >= self._start:
+            self._taken -= self._cost(self._items[index])
+        else:
+            self._start -= 1
+        del self._items[index]
+
+    def change(self, index: int, item: T) -> None:
+        """Another one in this place."""
+        if index >= self._start:
+            self._taken += self._cost(item) - self._cost(self._items[index])
+        self._items[index] = item
+
+    def _settle(self) -> None:
+        while self._taken > self._room and self._start < len(self._items):
+            self._taken -= self._cost(self._items[self._start])
+            self._start += 1
+        while self._start and self._taken + (cost := self._cost(self._items[self._start - 1])) <= self._room:
+            self._taken += cost
+            self._start -= 1
+
+
+def count_to_drop(costs: Sequence[int], room: int) -> int:
+    """How many of the oldest must go until the rest fits; all of them where nothing helps."""
+    total = sum(costs)
+    for count, cost in enumerate(costs):
+        if total <= room:
+            return count
+        total -= cost
+    return len(costs)

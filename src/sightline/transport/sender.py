@@ -1,7 +1,7 @@
 """One request to one provider: sent once, and again within its budget, until there is an answer to pass on.
 
-Every attempt is told before it starts and has the same bytes. Nothing is sent again once an answer has begun that
-counts; what an error answer means is told by its dialect.
+Every attempt is reported before it starts and has the same bytes. Nothing is sent again once an answer has begun that
+counts; its dialect classifies an error answer.
 """
 
 import asyncio
@@ -24,10 +24,9 @@ from sightline.model.json import Json
 from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
-from sightline.transport.http.client import HttpClient
+from sightline.transport.http.client import HttpClient, Response
 from sightline.transport.http.faults import may_retry
-from sightline.transport.http.response import Response
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
@@ -69,7 +68,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class AcceptedResponse(msgspec.Struct, frozen=True):
-    """A 2xx whose body has not been read; whoever gets it closes it. `sent` is the ledger's entry, to be settled."""
+    """A 2xx whose body has not been read; the caller closes it. `sent` is the ledger's entry, to be settled."""
 
     response: Response
     sent: SentRequest
@@ -149,7 +148,7 @@ class Sender:
         try:
             outcome = await self._outcome(outgoing, response, sent, number)
         finally:
-            # An answer that nobody owns would keep its connection, and its place among them, for good.
+            # An answer without an owner would keep its connection, and its place in the pool, for good.
             if not isinstance(outcome, AcceptedResponse):
                 await response.close()
         return outcome
@@ -168,8 +167,8 @@ class Sender:
         body, is_whole = await _error_body(response, outgoing.timeouts)
         if response.status > _LAST_STATUS:
             return _nonstandard(outgoing, response.status, headers, body)
-        told = _classify_error(outgoing, response.status, headers, body, now)
-        return RefusedResponse(response.status, response.headers, body, is_whole, told, number)
+        fault = _classify_error(outgoing, response.status, headers, body, now)
+        return RefusedResponse(response.status, response.headers, body, is_whole, fault, number)
 
 
 def _never_left(fault: Fault) -> bool:
@@ -179,7 +178,7 @@ def _never_left(fault: Fault) -> bool:
 
 
 async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bool]:
-    """As much of the body as comes in time, and whether that is all. The status speaks for itself if it is not."""
+    """As much of the body as comes in time, and whether that is all. The status is enough if it is not."""
     body = bytearray()
     try:
         async with asyncio.timeout(timeouts.idle or None):
@@ -280,7 +279,7 @@ def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
 
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
-    """What was handed in as such, and every credential of the request without the word that stands before it."""
+    """The given secrets, and every credential of the request without its scheme (`Bearer`)."""
     headers = [value for name, value in outgoing.request.headers if is_secret_header(name)]
     query = parse_qsl(urlsplit(outgoing.request.url).query)
     keys = (value for name, value in query if is_secret_parameter(name))

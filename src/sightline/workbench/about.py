@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
-from sightline.catalog.lookup import facts_of
 from sightline.catalog.provider import Provider
 from sightline.gateway.models import list_models
 from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown

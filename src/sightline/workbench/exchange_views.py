@@ -20,8 +20,8 @@ from sightline.model.events import StreamEvent
 from sightline.model.exchange import Answered, Held
 from sightline.model.fold import fold
 from sightline.model.reply import reply_json
+from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry
-from sightline.store.pending_reading import reply_dialect
 from sightline.store.summary import Summary
 from sightline.web.bodies import one
 from sightline.wire.jsontext import decode

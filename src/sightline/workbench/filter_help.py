@@ -5,9 +5,9 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from sightline.errors import Code, Fault
-from sightline.filters.completing import Completion, completions
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
+from sightline.filters.writing import Completion, completions
 from sightline.web.bodies import one
 from sightline.workbench.exchanges import Exchanges
 from sightline.workbench.shapes import FilterError, FilterShown, Offer

@@ -4,10 +4,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.editing.budgeting import CategoryTokens
 from sightline.editing.comparing import Compared
-from sightline.editing.cost import EditCost
 from sightline.editing.masks import MaskOutcome
+from sightline.editing.review import CategoryTokens, EditCost
 from sightline.editing.section import Section
 from sightline.editing.validity import Validity
 from sightline.errors import CancelReason

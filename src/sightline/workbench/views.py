@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.editing.budgeting import TokenBudget
+from sightline.editing.review import TokenBudget
 from sightline.model.exchange import (
     AttemptStarted,
     Edited,

@@ -15,7 +15,7 @@ from sightline.agent.core.facts import (
 )
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Route
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Inline, Text
 from sightline.model.reply import Reply

@@ -9,7 +9,7 @@ from sightline.agent.core.facts import RunBegan
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.plan import RunPlan
 from sightline.catalog.compose import Prompt
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.prepare import compose_request
 from sightline.model.exchange import ExchangeCancelled

@@ -7,7 +7,7 @@ from sightline.chat.core.facts import PairRevised
 from sightline.chat.core.lifecycle import after
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
 from sightline.chat.core.revisions import revise_pairs, revision
-from sightline.editing.conversation_changes import SectionChange, changes_between
+from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
 from sightline.model.message import Message

@@ -20,7 +20,7 @@ from sightline.exchange.hub import Announced, FactQueue
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
-from sightline.store.logbook import Line, Log, overtaken
+from sightline.store.store import Line, Log, overtaken
 from tests.chat.core.stage import BY_LETTER, told
 from tests.relay_stage import Stage
 from tests.upstream import LAST, Play, Upstream, answer, chunk, head, pieces, streams

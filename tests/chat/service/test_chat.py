@@ -21,7 +21,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.store.logbook import Line
+from sightline.store.store import Line
 from tests.chat.core.stage import answered, told
 from tests.chat.service.chat_stage import ChatStage, Lines, play, refuses, says, says_until
 from tests.relay_stage import KEY

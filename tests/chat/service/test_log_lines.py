@@ -6,7 +6,7 @@ from sightline.chat.service.chat import fact_in, fact_line, preferences_in, pref
 from sightline.chat.service.preferences import Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.redaction import Redaction
-from sightline.store.logbook import Line
+from sightline.store.store import Line
 
 KEY = "sk-planted-0123456789"
 REDACTION = Redaction((KEY,))

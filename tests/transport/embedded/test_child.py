@@ -1,17 +1,42 @@
+""""""
+
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import msgspec
 import pytest
 
-from sightline.transport.embedded import child
+from sightline.errors import Code
+from sightline.transport.embedded import child, inspection
+from sightline.transport.embedded import machine as weights
+from sightline.transport.embedded.causes import (
+    CAUSE_TEXTS,
+    Answer,
+    Cause,
+    ChildFailed,
+    ChildOrders,
+    ChildStarted,
+    cause_of_exit,
+    unavailable,
+)
 from sightline.transport.embedded.child import MODEL, CannotServeError, load_engine
-from sightline.transport.embedded.messages import ChildFailed, ChildOrders
+from sightline.transport.embedded.inspection import Inspection, inspect
+from sightline.transport.embedded.machine import (
+    SHA256,
+    are_weights,
+    cores,
+    default_threads,
+    find_weights,
+    has_avx2,
+    has_build,
+    openmp_problem,
+    sha256_of,
+)
 from sightline.transport.embedded.process import child_environment
 from tests.local_model import CHILD, KEY, needs_model, serving
 
@@ -142,3 +167,174 @@ def test_what_an_engine_prints_is_not_taken_for_the_answer(tmp_path: Path) -> No
 def test_the_engine_is_loaded_in_the_child_only() -> None:
     loaded = "import sightline.transport.embedded.diagnosis, sys; sys.exit('xllamacpp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+def test_every_cause_says_what_to_do(cause: Cause) -> None:
+    fault = unavailable(cause, "as the machine says")
+    assert fault.code is Code.LOCAL_UNAVAILABLE
+    assert fault.message == f"the embedded model cannot run: {CAUSE_TEXTS[cause].message} (as the machine says)"
+    assert fault.hint
+
+
+def test_without_a_detail_there_are_no_empty_brackets() -> None:
+    assert unavailable("no_engine").message == "the embedded model cannot run: its engine is not installed"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        pytest.param(-4, "no_avx2", id="illegal instruction"),
+        pytest.param(0xC000001D, "no_avx2", id="illegal instruction on Windows"),
+        pytest.param(-9, "out_of_memory", id="killed"),
+        pytest.param(-11, "crashed", id="segmentation fault"),
+        pytest.param(1, "crashed", id="an exception"),
+        pytest.param(0, "crashed", id="no reason at all"),
+    ],
+)
+def test_an_exit_tells_its_cause(code: int, cause: Cause) -> None:
+    assert cause_of_exit(code) == cause
+
+
+@pytest.mark.parametrize("answer", [ChildStarted("http://127.0.0.1:1"), ChildFailed("libgomp", "no such file")])
+def test_an_answer_comes_over_as_it_was_said(answer: Answer) -> None:
+    line = msgspec.json.encode(answer)
+    assert b"\n" not in line
+    assert msgspec.json.decode(line, type=Answer) == answer
+
+
+def test_a_cause_that_nobody_knows_is_not_understood() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"type":"failed","cause":"mood"}', type=Answer)
+
+
+def test_orders_show_no_key() -> None:
+    orders = ChildOrders(key="secret-word", threads=1, context_window=512)
+    assert "secret-word" not in f"{orders} {orders!r}"
+    assert msgspec.json.decode(msgspec.json.encode(orders), type=ChildOrders).key == "secret-word"
+
+
+@pytest.mark.parametrize(
+    ("platform", "soabi", "there_is_one"),
+    [
+        ("linux-x86_64", "cpython-311-x86_64-linux-gnu", True),
+        ("linux-aarch64", "cpython-313-aarch64-linux-gnu", True),
+        ("linux-x86_64", "cpython-312-x86_64-linux-musl", False),
+        ("linux-armv7l", "cpython-311-arm-linux-gnueabihf", False),
+        ("macosx-13.0-arm64", "cpython-311-darwin", True),
+        ("win-amd64", "None", True),
+        ("win-arm64", "None", False),
+        ("win32", "None", False),
+    ],
+)
+def test_which_platforms_have_a_build(platform: str, soabi: str, there_is_one: bool) -> None:
+    assert has_build(platform, soabi) is there_is_one
+
+
+@pytest.mark.parametrize(("available", "used"), [(1, 1), (2, 1), (3, 1), (8, 4)])
+def test_half_of_the_cores_compute(available: int, used: int) -> None:
+    assert default_threads(available) == used
+
+
+def test_only_the_cores_that_this_process_may_use_count() -> None:
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+def test_the_number_of_cores_is_enough_where_nobody_can_be_kept_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "has_it"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx avx2 bmi2\n", True),
+        ("processor\t: 0\nflags\t\t: fpu avx\n", False),
+        ("processor\t: 0\n", None),
+    ],
+)
+def test_the_processor_says_whether_it_has_avx2(tmp_path: Path, cpuinfo: str, has_it: bool | None) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(cpuinfo)
+    assert has_avx2("linux-x86_64", file) is has_it
+
+
+def test_where_no_processor_says_anything_nothing_is_known(tmp_path: Path) -> None:
+    assert has_avx2("win-amd64", tmp_path / "none") is None
+
+
+def test_other_processors_need_no_avx2(tmp_path: Path) -> None:
+    assert has_avx2("linux-aarch64", tmp_path / "none") is True
+
+
+def test_a_missing_library_is_named() -> None:
+    assert "libnobody.so.7" in openmp_problem("linux-x86_64", "libnobody.so.7")
+
+
+def test_a_library_that_loads_is_no_problem() -> None:
+    assert openmp_problem("linux-x86_64", None) == ""  # type: ignore[arg-type]  # the program itself
+
+
+def test_elsewhere_the_engine_brings_its_own() -> None:
+    assert openmp_problem("macosx-13.0-arm64", "libnobody.so.7") == ""
+
+
+@needs_model
+def test_the_installed_weights_are_the_published_ones() -> None:
+    path = find_weights()
+    assert path is not None
+    assert are_weights(path)
+    assert sha256_of(path) == SHA256
+
+
+def test_a_given_file_comes_before_the_installed_one(tmp_path: Path) -> None:
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"GGUF and so on")
+    assert find_weights(str(file)) == file
+    assert are_weights(file)
+
+
+def test_a_given_file_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
+    assert find_weights(str(tmp_path / "gone.gguf")) is None
+
+
+def test_a_file_of_something_else_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "page.gguf"
+    file.write_bytes(b"<html>")
+    assert not are_weights(file)
+
+
+def test_nothing_is_found_where_the_package_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "PACKAGE", "a-package-that-nobody-wrote")
+    assert find_weights() is None
+
+
+def test_nothing_is_found_in_a_package_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "PACKAGE", "pytest")
+    assert find_weights() is None
+
+
+@needs_model
+def test_a_machine_that_has_everything() -> None:
+    seen = inspect()
+    assert seen.has_build
+    assert seen.engine
+    assert seen.weights.endswith(".gguf")
+    assert seen.sha256 == SHA256
+    assert seen.openmp_problem == ""
+    assert seen.avx2 is not False
+
+
+def test_a_python_with_nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(inspection, "ENGINE", "an-engine-that-nobody-wrote")
+    seen = inspect(str(tmp_path / "none.gguf"))
+    assert (seen.engine, seen.weights, seen.sha256) == ("", "", "")
+
+
+def test_the_program_says_what_it_saw(tmp_path: Path) -> None:
+    weights = tmp_path / "mine.gguf"
+    weights.write_bytes(b"GGUF")
+    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.inspection", str(weights)]
+    said = subprocess.run(program, check=True, capture_output=True).stdout
+    assert msgspec.json.decode(said, type=Inspection).weights == "mine.gguf"

@@ -9,7 +9,7 @@ import pytest
 
 from sightline.errors import Code
 from sightline.transport.embedded import process as pipes
-from sightline.transport.embedded.messages import ChildStarted
+from sightline.transport.embedded.causes import ChildStarted
 from sightline.transport.embedded.process import COMPLAINTS_KEPT, ChildPipes
 
 

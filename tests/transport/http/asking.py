@@ -7,11 +7,9 @@ from typing import Any, TypeVar
 import pytest
 
 from sightline.errors import Fault
-from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.response import Response
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.client import HttpClient, Response
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
 from sightline.wire.call import HttpRequest
 
 Result = TypeVar("Result")

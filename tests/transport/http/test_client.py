@@ -4,7 +4,7 @@ import pytest
 
 from sightline.errors import Code
 from sightline.transport.http.faults import may_retry
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from tests.transport.http.asking import PATIENT, client, failure, kind, later, post, told, turns
 from tests.upstream import LAST, Early, Upstream, answer, chunk, cut, drip, early, head, pieces, says, stall

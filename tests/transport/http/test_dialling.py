@@ -1,6 +1,11 @@
+""""""
+
 import asyncio
+import errno
+import gc
 import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,8 +13,10 @@ import trustme
 
 from sightline.errors import Code
 from sightline.transport.http import dialling
+from sightline.transport.http import dialling as addresses
+from sightline.transport.http.dialling import Tunnel, connect_socket
 from sightline.transport.http.faults import may_retry
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 from tests.forward_proxy import ForwardProxy
 from tests.transport.http.asking import PATIENT, client, everything, failure, kind, later, post, told, turns
@@ -373,3 +380,198 @@ def test_the_origin_behind_a_tunnel_must_prove_who_it_is(
 
     told(story())
     assert not caplog.records
+
+
+Found = tuple[int, int, int, str, tuple[str, int]]
+
+
+def named(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, int]) -> None:
+    """Let the name look-up find these."""
+
+    def lookup(*_: object, **__: object) -> list[Found]:
+        return [
+            (socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))
+            for host, port in found
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+
+
+def listening(*, backlog: int = 10) -> socket.socket:
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen(backlog)
+    return server
+
+
+def test_the_next_address_is_tried_when_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening() as server:
+        port = server.getsockname()[1]
+        named(monkeypatch, ("127.0.0.1", 1), ("::1", 1), ("127.0.0.1", port))
+
+        async def story() -> None:
+            raw = await connect_socket(asyncio.get_running_loop(), "a.example", port)
+            with raw:
+                assert raw.getpeername() == ("127.0.0.1", port)
+
+        told(story())
+
+
+def test_both_kinds_of_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    named(monkeypatch, ("::1", 1), ("::1", 2), ("127.0.0.1", 3), ("127.0.0.1", 4), ("127.0.0.1", 5))
+
+    async def story() -> list[int]:
+        found = await addresses._addresses(asyncio.get_running_loop(), "a.example", 0)
+        return [address[1] for _, address in found]
+
+    assert told(story()) == [1, 3, 2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", (socket.AF_INET, ("127.0.0.1", 9))), ("::1", (socket.AF_INET6, ("::1", 9, 0, 0)))],
+)
+def test_an_address_is_not_looked_up(host: str, expected: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> object:
+        return await addresses._addresses(asyncio.get_running_loop(), host, 9)
+
+    monkeypatch.delattr(socket, "getaddrinfo")
+    assert told(story()) == [expected]
+
+
+def test_a_refusal_says_more_than_a_missing_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_loop: object, address: tuple[int, tuple[str, int]]) -> socket.socket:
+        number = errno.ENETUNREACH if address[0] == socket.AF_INET6 else errno.ECONNREFUSED
+        raise OSError(number, "")
+
+    named(monkeypatch, ("::1", 1), ("127.0.0.1", 1))
+    monkeypatch.setattr(addresses, "_connect", fail)
+    with pytest.raises(ConnectionRefusedError):
+        told(_connect())
+    named(monkeypatch, ("::1", 1), ("::1", 2))
+    with pytest.raises(OSError) as caught:
+        told(_connect())
+    assert caught.value.errno == errno.ENETUNREACH
+
+
+async def _connect() -> socket.socket:
+    return await connect_socket(asyncio.get_running_loop(), "a.example", 1)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("turn", range(8))
+def test_a_wait_that_ends_at_any_moment_leaves_no_socket(
+    monkeypatch: pytest.MonkeyPatch, count: int, turn: int
+) -> None:
+    with listening() as server:
+        port = server.getsockname()[1]
+        named(monkeypatch, *[("127.0.0.1", port)] * count)
+
+        async def story() -> None:
+            connecting = asyncio.ensure_future(_connect())
+            await turns(turn)
+            connecting.cancel()
+            await asyncio.wait([connecting])
+            if not connecting.cancelled():
+                connecting.result().close()
+
+        told(story())
+        # A socket that was left open would warn here, and warnings are errors.
+        gc.collect()
+
+
+def test_a_name_server_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, has_begun = threading.Event(), threading.Event()
+
+    def hang(*_: object, **__: object) -> list[Found]:
+        has_begun.set()
+        answers.wait()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        looking = asyncio.ensure_future(connect_socket(loop, "a.example", 1))
+        await asyncio.to_thread(has_begun.wait)
+        looking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+
+    told(story())  # returns although the look-up is still under way
+    answers.set()
+
+
+def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def late(*_: object, **__: object) -> list[Found]:
+        answers.wait()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        looking = asyncio.ensure_future(connect_socket(loop, "late.example", 1))
+        await turns(2)
+        looking.cancel()
+        await turns(2)
+        answers.set()
+        (thread,) = (each for each in threading.enumerate() if each.name == "look up late.example")
+        await asyncio.to_thread(thread.join)
+        await turns(2)
+
+    told(story())
+
+
+class Line(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+
+def asked(*answers: bytes | None, authorization: str = "") -> tuple[int, bytes]:
+    async def story() -> tuple[int, bytes]:
+        loop = asyncio.get_running_loop()
+        tunnel, line = Tunnel(loop), Line()
+        tunnel.connection_made(line)
+        for reply in answers:
+            loop.call_soon(tunnel.connection_lost, None) if reply is None else loop.call_soon(
+                tunnel.data_received, reply
+            )
+        return await tunnel.connect("api.example.com:443", authorization), line.written
+
+    return told(story())
+
+
+def test_it_asks_for_the_origin() -> None:
+    status, written = asked(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    assert status == 200
+    assert written == b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n"
+
+
+def test_it_tells_the_password() -> None:
+    _, written = asked(b"HTTP/1.0 200\r\n\r\n", authorization="Basic x")
+    assert written.endswith(b"\r\nProxy-Authorization: Basic x\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        ([b"HTTP/1.1 2", b"00 OK\r\nVia: x\r\n", b"\r\n"], 200),
+        ([b"HTTP/1.1 407 No\r\nContent-Length: 4\r\n\r\nbody"], 407),
+        ([b"HTTP/1.1 200 OK\r\n\r\nthe proxy speaks for the origin"], 0),
+        ([b"SSH-2.0\r\n\r\n"], 0),
+        ([b"x" * 70_000], 0),
+        ([b"HTTP/1.1 200", None], 0),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", None], 200),
+    ],
+)
+def test_the_answer_is_a_status_or_nothing(answers: list[bytes | None], status: int) -> None:
+    assert asked(*answers)[0] == status

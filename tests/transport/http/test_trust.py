@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from sightline.errors import Code, Fault
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust
 from tests.transport.http.asking import PATIENT as LIMITS
 from tests.transport.http.asking import client, failure, kind, post, told
 from tests.upstream import Upstream, answer

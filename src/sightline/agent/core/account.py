@@ -10,7 +10,7 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.catalog.facts import Prices
 from sightline.model.json import Json
 from sightline.model.usage import Usage, possible
-from sightline.tokens.cost import cost_of
+from sightline.tokens.estimate import cost_of
 
 
 def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:

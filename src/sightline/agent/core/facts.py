@@ -12,7 +12,7 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import Why
 from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
-from sightline.catalog.route import Route
+from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request

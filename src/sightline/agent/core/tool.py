@@ -6,7 +6,7 @@ from difflib import get_close_matches
 import msgspec
 
 from sightline.agent.core.schema import schema_problems
-from sightline.catalog.hosted_tools import HostedTool, make_native_tool, native_tool_kind
+from sightline.catalog.capabilities import HostedTool, make_native_tool, native_tool_kind
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.parts import ToolKind

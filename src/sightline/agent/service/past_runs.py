@@ -10,7 +10,7 @@ from sightline.agent.service.run_log import PREFIX, TimedFact, read_facts
 from sightline.agent.service.run_view import Looked, brief, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
 from sightline.errors import Code, Fault
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 _MOST_REMEMBERED = 256
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")

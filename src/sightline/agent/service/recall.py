@@ -15,8 +15,8 @@ from sightline.model.exchange import Answered, Edited, ExchangeFinished
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.entries import FactEntry
-from sightline.store.folding import summary_of
 from sightline.store.store import Store
+from sightline.store.summary import summary_of
 
 
 @dataclass(frozen=True, slots=True)

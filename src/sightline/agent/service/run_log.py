@@ -12,7 +12,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import RunObserver
 from sightline.exchange.redaction import Redaction
-from sightline.store.logbook import Line, Logbook
+from sightline.store.store import Line, Logbook
 from sightline.wire.jsontext import decode, encode
 
 PREFIX = "run:"

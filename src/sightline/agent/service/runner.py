@@ -26,10 +26,9 @@ from sightline.agent.service.run_view import Looked, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, State
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
-from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
@@ -40,8 +39,7 @@ from sightline.exchange.prepare import compose_request, write_prepared
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
-from sightline.store.logbook import Logbook
-from sightline.store.store import Store
+from sightline.store.store import Logbook, Store
 
 
 def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:

@@ -19,10 +19,10 @@ from sightline.chat.core.commands import (
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.service.chat import Chat
 from sightline.errors import Fault
-from sightline.filters.completing import MOST, Completion, completions, term_start
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
+from sightline.filters.writing import MOST, Completion, completions, term_start
 from sightline.web.bodies import Query
 from sightline.workbench.filter_help import cursor, mistake, offer
 from sightline.workbench.shapes import FilterError, FilterShown

@@ -22,8 +22,7 @@ from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of
 from sightline.chat.service.service import ChatService
 from sightline.model.parts import Part
-from sightline.tokens.cost import cost_of
-from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimate import Estimate, cost_of
 
 ModelPrices: TypeAlias = Callable[[str], Prices | None]
 """What a model's tokens cost, by its name as the chat has it."""

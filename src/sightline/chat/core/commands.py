@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Fault
 from sightline.filters.expression import Expression, InContext, Latest, OwnTopic, set_terms
-from sightline.filters.source import Piece, Source
+from sightline.filters.terms import Piece, Source
 
 ExportAs: TypeAlias = Literal["markdown", "json", "jsonl"]
 

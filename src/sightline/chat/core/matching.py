@@ -30,11 +30,10 @@ from sightline.filters.expression import (
     SetTerm,
     TextTerm,
     TopicTerm,
+    meaning,
 )
 from sightline.filters.fields import SUMS
-from sightline.filters.meaning import meaning
-from sightline.filters.pattern import fits, fold_case, literal, occurs, plain
-from sightline.filters.predicate import Value, is_filed, matches
+from sightline.filters.predicate import Value, fits, fold_case, is_filed, literal, matches, occurs, plain
 from sightline.model.usage import Usage
 
 STATES: Mapping[LifecycleState, str] = {

@@ -1,7 +1,7 @@
 """What pairs say, in the letters that filters compare, remembered because most searches go over the same pairs."""
 
 from sightline.chat.core.pair import MessagePair
-from sightline.filters.pattern import fold_case
+from sightline.filters.predicate import fold_case
 
 
 class PairWords:

@@ -12,9 +12,8 @@ from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Part
 from sightline.model.tools import Tool
-from sightline.tokens.boundary import Boundary, count_to_drop
 from sightline.tokens.estimate import Estimate, sum_estimates
-from sightline.tokens.window_budget import Room
+from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from sightline.chat.core.trouble import (
 )
 from sightline.errors import Fault
 from sightline.model.usage import Usage
-from sightline.tokens.boundary import count_to_drop
 from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.ledger import READY, Wait
+from sightline.tokens.window_budget import count_to_drop
 
 _LEAST_SCALE, _MOST_SCALE = 0.25, 4.0
 

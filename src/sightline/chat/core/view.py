@@ -21,9 +21,8 @@ from sightline.filters.expression import (
     SetTerm,
     set_terms,
 )
-from sightline.filters.selection import without_context
-from sightline.tokens.boundary import Boundary
-from sightline.tokens.window_budget import Room, reply_reserve, reserve_for_calibration
+from sightline.filters.predicate import without_context
+from sightline.tokens.window_budget import Boundary, Room, reply_reserve, reserve_for_calibration
 
 Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
 

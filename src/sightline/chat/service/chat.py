@@ -29,8 +29,8 @@ from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.redaction import Redaction
 from sightline.model.json import Json, JsonObject
-from sightline.store.logbook import Line, Logbook
-from sightline.tokens.tokenizer import join_surrogates
+from sightline.store.store import Line, Logbook
+from sightline.tokens.text_count import join_surrogates
 
 LOG = "chat"
 PREFERENCES = "chat-preferences"

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from sightline.errors import Fault
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 LOG = "chat-sending:"
 """Where the signs are, with the pair's id behind it; nothing of it stays once the pair has ended."""

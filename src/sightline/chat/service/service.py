@@ -24,7 +24,7 @@ from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.prepare import prepare
 from sightline.store.entries import FactEntry
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 
 @dataclass(frozen=True, slots=True)

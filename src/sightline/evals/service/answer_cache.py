@@ -18,9 +18,8 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
-from sightline.store.folding import PriceList, summary_of
-from sightline.store.logbook import Logbook
-from sightline.store.store import Store
+from sightline.store.store import Logbook, Store
+from sightline.store.summary import PriceList, summary_of
 from sightline.transport.clock import Clock
 
 PREFIX = "eval-answers:"

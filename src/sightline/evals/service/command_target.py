@@ -21,7 +21,7 @@ from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer, refuse_tools
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.target import Timeouts
 from sightline.wire.call import HttpRequest
 
 NAMES = ("PROMPT", "PROMPT_FILE", "OUTPUT_FILE", "FILES", "EVAL_ID", "ATTEMPT")

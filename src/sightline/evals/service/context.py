@@ -14,8 +14,8 @@ from sightline.chat.service.tool_answerer import Equipment
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.exchange.hub import Hub
-from sightline.store.folding import PriceList
 from sightline.store.store import Store
+from sightline.store.summary import PriceList
 from sightline.transport.http.client import HttpClient
 
 Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]

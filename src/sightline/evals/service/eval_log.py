@@ -6,7 +6,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, EvalFact, EvalState, read, write
 from sightline.evals.service.line_writer import LineWriter
 from sightline.exchange.redaction import Redaction
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 PREFIX = "eval:"
 """How the logs of runs are called, before the run's own name; exchanges have the whole as their session."""

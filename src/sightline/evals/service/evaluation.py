@@ -45,7 +45,7 @@ from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.workers import Worker
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 from sightline.transport.clock import Clock
 
 

@@ -15,7 +15,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, ToolCall
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
-from sightline.tokens.cost import cost_of
+from sightline.tokens.estimate import cost_of
 from sightline.wire.jsontext import decode, encode
 
 

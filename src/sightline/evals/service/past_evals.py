@@ -8,7 +8,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, EvalState, read
 from sightline.evals.service.eval_log import PREFIX
-from sightline.store.logbook import Line, Logbook
+from sightline.store.store import Line, Logbook
 
 State: TypeAlias = Literal["running", "ended", "stopped", "interrupted"]
 

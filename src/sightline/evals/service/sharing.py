@@ -8,7 +8,7 @@ from sightline.evals.service.answer_cache import AnswerCache, Answers
 from sightline.evals.service.context import EvalContext
 from sightline.evals.service.rates import Rates
 from sightline.exchange.engine import Engine
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 
 class Admitted(Protocol):

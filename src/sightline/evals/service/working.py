@@ -18,7 +18,7 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.tools.environment import without
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.service.tool_answerer import Equipment
-from sightline.editing.conversation_changes import SectionChange
+from sightline.editing.comparing import SectionChange
 from sightline.errors import Code, Fault
 from sightline.evals.core.options import RunOptions, budget_of, is_cached
 from sightline.evals.core.result import CaseObservation
@@ -49,7 +49,7 @@ from sightline.filters.parsing import parse
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.usage import Usage
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 DENIED = "This tool is not allowed in evals."
 

@@ -11,7 +11,7 @@ from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import CANCEL_WORDS, Code, Fault
 from sightline.filters.expression import TextTerm
-from sightline.filters.pattern import literal
+from sightline.filters.predicate import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
     AttemptStarted,

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.filters.expression import TextTerm
-from sightline.filters.pattern import literal
+from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
-from sightline.store.folding import PriceList, summary_of
 from sightline.store.store import Store
-from sightline.store.summary import Summary
+from sightline.store.summary import PriceList, Summary, summary_of
 
 Unwritten = Callable[[str], list[FactEntry]]
 

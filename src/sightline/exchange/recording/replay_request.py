@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog
+from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice
-from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import nearest
 from sightline.catalog.provider import DialectName, Provider
 from sightline.dialects.endpoint import call_to, in_path

@@ -1,9 +1,14 @@
-"""Why the embedded model is not there: one word for each cause, and what a person is told about it."""
+"""Why the embedded model cannot run, with messages and hints, and the messages between parent and child process.
+
+Each message is one line of JSON.
+"""
 
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from sightline.errors import Code, Fault
 
@@ -39,7 +44,7 @@ class CauseText:
     hint: str
 
 
-TOLD: Mapping[Cause, CauseText] = {
+CAUSE_TEXTS: Mapping[Cause, CauseText] = {
     "no_engine": CauseText("its engine is not installed", INSTALL),
     "no_build": CauseText("there is no build of its engine for this platform", ELSEWHERE),
     "engine_broken": CauseText(
@@ -79,6 +84,37 @@ def cause_of_exit(code: int) -> Cause:
 
 def unavailable(cause: Cause, detail: str = "") -> Fault:
     """The fault that this cause amounts to; `detail` is what the machine said about it."""
-    told = TOLD[cause]
-    message = f"the embedded model cannot run: {told.message}"
-    return Fault(Code.LOCAL_UNAVAILABLE, f"{message} ({detail})" if detail else message, hint=told.hint)
+    text = CAUSE_TEXTS[cause]
+    message = f"the embedded model cannot run: {text.message}"
+    return Fault(Code.LOCAL_UNAVAILABLE, f"{message} ({detail})" if detail else message, hint=text.hint)
+
+
+class ChildOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """What the child is to do. They come by its standard input, because arguments and environment can be looked at.
+
+    0 threads are half of the cores; without `weights` the installed ones are used.
+    """
+
+    key: str
+    threads: int
+    context_window: int
+    weights: str = ""
+
+    def __repr__(self) -> str:
+        return f"Orders(threads={self.threads}, context_window={self.context_window})"
+
+
+class ChildStarted(msgspec.Struct, frozen=True, tag="started"):
+    """The model listens at this address."""
+
+    address: str
+
+
+class ChildFailed(msgspec.Struct, frozen=True, tag="failed"):
+    """It does not, and why."""
+
+    cause: Cause
+    detail: str = ""
+
+
+Answer: TypeAlias = ChildStarted | ChildFailed

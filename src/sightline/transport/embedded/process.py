@@ -1,4 +1,4 @@
-"""Our side of the embedded model: it is started on first use, asked by one caller at a time, and ends with us."""
+"""The parent's side of the embedded model: started on first use, one request at a time, stopped with Sightline."""
 
 import asyncio
 import os
@@ -11,9 +11,17 @@ from typing import cast
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.transport.embedded.causes import TOLD, Cause, cause_of_exit, unavailable
-from sightline.transport.embedded.messages import Answer, ChildFailed, ChildOrders, ChildStarted
-from sightline.transport.embedded.weights import WINDOW
+from sightline.transport.embedded.causes import (
+    CAUSE_TEXTS,
+    Answer,
+    Cause,
+    ChildFailed,
+    ChildOrders,
+    ChildStarted,
+    cause_of_exit,
+    unavailable,
+)
+from sightline.transport.embedded.machine import WINDOW
 
 COMPLAINTS_KEPT = 4096
 ANSWER_LIMIT = 65536
@@ -54,7 +62,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
         self.exit_code = self._transport.get_returncode()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Only now has everything been heard: its end can be noticed before its last words.
+        # All output has been read only now: the end of a process can be noticed before its last output.
         self._finish_start()
         self.ended.set()
 
@@ -156,7 +164,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a child is dead, by the system itself: asyncio hears of it a moment later, when its port is gone."""
+    """Whether a child has ended, asked of the system: asyncio notices a moment later, when its port is closed."""
     if not hasattr(os, "waitid"):
         return False  # not every system tells it without taking the exit code away from asyncio
     try:
@@ -170,7 +178,7 @@ KEY_VARIABLE = "SIGHTLINE_LOCAL_KEY"
 DEATHS_IN_A_ROW = 3
 _CHILD = "sightline.transport.embedded.child"
 
-# The child gets what a process needs to run and nothing that is meant for somebody else, such as providers' keys.
+# The child gets what a process needs to run and nothing else, such as providers' keys.
 _PASSED_ON = frozenset({"HOME", "LANG", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "WINDIR"})
 _PASSED_ON_PREFIXES = ("DYLD_", "GOMP_", "LC_", "LD_", "OMP_", "PYTHON", "VIRTUAL_ENV")
 
@@ -187,7 +195,7 @@ class Running:
 
 
 class EmbeddedTurn:
-    """The right to ask once. Whoever got no more than a part of an answer says so with `failed`."""
+    """The right to ask once. A caller that got only a part of an answer calls `failed`."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -223,7 +231,7 @@ class EmbeddedModel:
         self._context_window = context_window
         self._make_key = make_key
         self._start_timeout = start_timeout
-        # A server that wants no key reads none, and an empty one would be taken for one that somebody forgot to set.
+        # A server that wants no key reads none, and an empty one would look like a missing setting.
         own_key = environment.get(KEY_VARIABLE, "").strip() or "none"
         self._elsewhere = Running(_root(url), own_key) if url else None
         self._queue = asyncio.Lock()
@@ -236,12 +244,12 @@ class EmbeddedModel:
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether it is somebody else's process."""
+        """Whether another program runs the server."""
         return self._elsewhere is not None
 
     @property
     def elsewhere(self) -> Running | None:
-        """Where it is, if it is somebody else's process."""
+        """The URL of the server, if another program runs it."""
         return self._elsewhere
 
     @property
@@ -257,7 +265,7 @@ class EmbeddedModel:
     async def turn(self) -> AsyncIterator[EmbeddedTurn]:
         """The right to ask: one caller at a time, in the order of their coming."""
         if self._elsewhere:
-            # Whoever runs it has decided how many it answers at once.
+            # Its own settings decide how many requests it answers at once.
             yield EmbeddedTurn(self._elsewhere)
             return
         async with self._queue:
@@ -270,7 +278,7 @@ class EmbeddedModel:
                     raise _crash_fault(child, fault) from fault
                 raise
             if turn.fault is not None:
-                await _was_ended(child, turn.fault)  # so that the next one does not ask a dead model
+                await _was_ended(child, turn.fault)  # so that the next request does not ask an ended process
             elif child is self._child:
                 self._has_answered = True
 
@@ -280,7 +288,7 @@ class EmbeddedModel:
             raise await self._child.fault()
 
     async def close(self) -> None:
-        """Stop it for good. Whoever waits for it gets a fault."""
+        """Stop it for good. Callers that wait for it get a fault."""
         self._is_closed = True
         async with self._starting:
             child, self._child = self._child, None
@@ -302,7 +310,7 @@ class EmbeddedModel:
         raise await child.fault()
 
     async def _start(self) -> ChildPipes:
-        """A new process in the place of none or of a dead one."""
+        """Start a process, if there is none or it has ended."""
         await self._bury()
         if not 0 < self._context_window <= WINDOW:
             raise Fault(
@@ -324,7 +332,7 @@ class EmbeddedModel:
         return child
 
     async def _bury(self) -> None:
-        """Part with the dead process, and count those that were of no use."""
+        """Drop the ended process, and count those that ended before they answered."""
         dead, self._child = self._child, None
         if dead is None:
             return
@@ -363,7 +371,7 @@ def _stop_fault() -> Fault:
 
 
 async def _was_ended(child: ChildPipes, fault: Fault) -> bool:
-    """Whether it was its end that broke the connection, which is heard of before the end is."""
+    """Whether the end of the process broke the connection, which can be noticed first."""
     return fault.code is Code.NETWORK and await child.ends_within(1.0)
 
 
@@ -371,7 +379,7 @@ def _crash_fault(child: ChildPipes, fault: Fault) -> Fault:
     cause, detail = child.end_in_words()
     return Fault(
         Code.NETWORK,
-        f"the embedded model ended while it answered: {TOLD[cause].message} ({detail})",
+        f"the embedded model ended while it answered: {CAUSE_TEXTS[cause].message} ({detail})",
         hint="Send it again: the model is started anew.",
         details=fault.details,
     )

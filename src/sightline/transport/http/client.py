@@ -1,98 +1,244 @@
-"""The way out: one request, one answer, over a connection that is kept for the next."""
+"""The HTTP client: one request, one response, over a pool of connections for each origin.
+
+The connection that was used last is reused first, and waiting requests are served in order.
+"""
 
 import asyncio
-import re
-from functools import cache, lru_cache
-from importlib import import_module
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Self
 
-from sightline.errors import Code, Fault
-from sightline.model.header_names import OF_A_CONNECTION, TOKEN
+from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection
-from sightline.transport.http.dialling import dial
-from sightline.transport.http.pool import ConnectionPool
-from sightline.transport.http.proxies import Proxies, Proxy
-from sightline.transport.http.response import Response
-from sightline.transport.http.target import HttpTarget, Origin, target
-from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.dialling import Trust, dial
+from sightline.transport.http.framing import AnswerParser, request_head
+from sightline.transport.http.target import HttpTarget, Origin, Proxies, Proxy, Timeouts, target
 from sightline.wire.call import HttpRequest
 
-# Anything but a tab and what is visible; a byte above ASCII may stand for itself.
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
+Dial = Callable[[float], Awaitable[HttpConnection]]
 
 
-def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> bytes:
-    """The request line and the headers: ours first, then the given ones in their order and spelling."""
-    before, after, told = _around_length(
-        request.method, request.headers, target, proxy, is_passed_on=request.is_passed_on
-    )
-    size = len(request.body)
-    if told is None and (size or request.method not in _WITHOUT_BODY):
-        return b"%bContent-Length: %d\r\n%b" % (before, size, after)
-    if told is not None and told != str(size):
-        raise _refusal("the header Content-Length does not tell the size of the body", hint="Leave it out.")
-    return before + after
+class ConnectionPool:
+    """At most `limit` connections; those that idle longer than `keep_alive` seconds are closed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, dial: Dial, *, limit: int, keep_alive: float) -> None:
+        self._loop = loop
+        self._dial = dial
+        self._limit = limit
+        self._keep_alive = keep_alive
+        self._taken = 0
+        self._open: set[HttpConnection] = set()
+        # In the order in which they fell idle, with the time when they did.
+        self._idle: dict[HttpConnection, float] = {}
+        # None is handed over where a place is free and no connection is.
+        self._queue: deque[asyncio.Future[HttpConnection | None]] = deque()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    async def acquire(self, connect: float) -> HttpConnection:
+        """A connection for one exchange: an idle one, or a new one made within `connect` seconds, or, where there
+        are too many, the next that becomes free."""
+        while not self._is_closed:
+            while self._idle:
+                connection, since = self._idle.popitem()
+                if self._loop.time() - since < self._keep_alive and connection.is_usable():
+                    return connection
+                connection.abort()
+            if self._taken < self._limit:
+                self._taken += 1
+                return await self._dial_connection(connect)
+            handed = await self._turn()
+            if handed is None:
+                return await self._dial_connection(connect)
+            if handed.is_usable():
+                return handed
+            handed.abort()
+        raise faults.client_closing()
+
+    async def _dial_connection(self, connect: float) -> HttpConnection:
+        """A new connection in a place that is taken already."""
+        connection = None
+        try:
+            connection = await self._dial(connect)
+        finally:
+            if connection is None:
+                self._give_up_place()
+        if connection.is_lost:
+            self._give_up_place()
+        else:
+            self._open.add(connection)
+            connection.on_lost = self._forget
+        if self._is_closed:
+            connection.abort()
+            raise faults.client_closing()
+        return connection
+
+    async def _turn(self) -> HttpConnection | None:
+        waiter: asyncio.Future[HttpConnection | None] = self._loop.create_future()
+        self._queue.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                # It was this one's turn in the very moment in which it left.
+                handed = waiter.result()
+                if handed is None:
+                    self._give_up_place()
+                else:
+                    self._return(handed)
+            raise
+
+    def _next_in_queue(self) -> asyncio.Future[HttpConnection | None] | None:
+        while self._queue:
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def release(self, connection: HttpConnection) -> None:
+        """Take a connection back after an exchange, or close it where it cannot serve another."""
+        if connection.release() and not self._is_closed:
+            self._return(connection)
+        else:
+            connection.abort()
+
+    def _return(self, connection: HttpConnection) -> None:
+        waiter = self._next_in_queue()
+        if waiter is not None:
+            waiter.set_result(connection)
+        elif self._keep_alive > 0 and connection in self._open:
+            self._idle[connection] = self._loop.time()
+            if self._sweeper is None:
+                self._sweeper = self._loop.call_later(self._keep_alive, self._sweep)
+        else:
+            connection.abort()
+
+    def _give_up_place(self) -> None:
+        waiter = self._next_in_queue()
+        if waiter is not None:
+            waiter.set_result(None)
+        else:
+            self._taken -= 1
+
+    def _forget(self, connection: HttpConnection) -> None:
+        self._open.discard(connection)
+        self._idle.pop(connection, None)
+        self._give_up_place()
+
+    def _sweep(self) -> None:
+        """Close what has idled too long; those that fell idle first come first."""
+        self._sweeper = None
+        now = self._loop.time()
+        for connection, since in list(self._idle.items()):
+            if now - since < self._keep_alive:
+                self._sweeper = self._loop.call_at(since + self._keep_alive, self._sweep)
+                return
+            del self._idle[connection]
+            connection.abort()
+
+    async def close(self) -> None:
+        """Close every connection; tasks that wait for one get a fault."""
+        self._is_closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        while (waiter := self._next_in_queue()) is not None:
+            waiter.set_exception(faults.client_closing())
+        connections = list(self._open)
+        for connection in connections:
+            connection.abort()
+        for connection in connections:
+            await connection.wait_until_closed()
 
 
-@lru_cache(maxsize=512)
-def _around_length(
-    method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget, proxy: Proxy | None, *, is_passed_on: bool
-) -> tuple[bytes, bytes, str | None]:
-    """What stands before and behind our Content-Length, and the one that was given. All but the length is the same for
-    each request of a client."""
-    if not TOKEN.fullmatch(method) or method == "CONNECT":
-        raise _refusal("the method of the request cannot be sent")
-    given = {name.lower(): value for name, value in headers}
-    forwarded = proxy is not None and not target.origin.is_tls
-    before = [f"{method} {_absolute(target) if forwarded else target.path} HTTP/1.1"]
-    if "host" not in given:
-        before.append(f"Host: {target.origin.place}")
-    after = []
-    if "accept-encoding" not in given:
-        after.append("Accept-Encoding: identity")
-    if "user-agent" not in given and not is_passed_on:
-        after.append(f"User-Agent: {_user_agent()}")
-    if forwarded and proxy is not None and proxy.authorization:
-        after.append(f"Proxy-Authorization: {proxy.authorization}")
-    seen: set[str] = set()
-    after += [_line(name, value, seen) for name, value in headers]
-    return _lines(before), _lines(after) + b"\r\n", given.get("content-length")
+READ_LIMIT = 64 * 1024 * 1024
 
 
-def _lines(lines: list[str]) -> bytes:
-    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+class Response:
+    """Iterate over it for the body in the portions in which it came, or `read` it whole; for one reader, once.
 
+    Read to its end it gives its connection back. Left before that, by `close`, by the end of an `async with` or by a
+    cancelled wait, it closes the connection at once.
+    """
 
-def _line(name: str, value: str, seen: set[str]) -> str:
-    key = name.lower()
-    if not TOKEN.fullmatch(name):
-        raise _refusal(f"the header name {name!r} cannot be sent")
-    if not _VALUE.fullmatch(value):
-        raise _refusal(f"the value of the header {name} has characters that cannot be sent")
-    if key in OF_A_CONNECTION:
-        raise _refusal(f"the header {name} is about the connection and cannot be given", hint=f"Leave {name} out.")
-    if key in ("host", "content-length"):
-        if key in seen:
-            raise _refusal(f"the header {name} is given twice")
-        seen.add(key)
-    return f"{name}: {value}"
+    def __init__(self, connection: HttpConnection, answer: AnswerParser, pool: ConnectionPool) -> None:
+        self.status: int = answer.status
+        self.reason: bytes = answer.reason
+        self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
+        self._answer = answer
+        self._connection: HttpConnection | None = connection
+        self._place = connection.place
+        self._pool = pool
 
+    def header(self, name: str) -> str:
+        """The first value of a header, whatever the case of its name; nothing where it is absent."""
+        wanted = name.lower().encode("latin-1")
+        for key, value in self.headers:
+            if key.lower() == wanted:
+                return value.decode("latin-1")
+        return ""
 
-@cache
-def _user_agent() -> str:
-    # The module behind this is slow to import, and a request that names its own agent does not need it.
-    return f"sightline/{import_module('importlib.metadata').version('sightline')}"
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
 
+    async def __anext__(self) -> bytes:
+        answer = self._answer
+        connection = self._connection
+        if connection is None:
+            raise StopAsyncIteration
+        while not answer.pieces:
+            if answer.fault is not None:
+                raise answer.fault
+            if answer.is_complete:
+                self._release()
+                raise StopAsyncIteration
+            try:
+                await connection.next_change()
+            except asyncio.CancelledError:
+                connection.abort()
+                raise
+        data = connection.take(answer)
+        if answer.is_complete:
+            self._release()
+        return data
 
-def _absolute(target: HttpTarget) -> str:
-    return f"{target.origin.scheme}://{target.origin.place}{target.path}"
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        """The rest of the body, if it is not larger than the limit."""
+        pieces = []
+        size = 0
+        async for piece in self:
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                await self.close()
+                raise faults.too_large(self._place, limit)
+        return b"".join(pieces)
 
+    def abort(self, fault: Fault) -> None:
+        """Stop reading it: a task that reads it, now or later, gets this fault."""
+        if self._connection is not None:
+            self._answer.pieces.clear()
+            self._connection.abort_exchange(self._answer, fault)
 
-def _refusal(message: str, *, hint: str = "Check the headers of the provider and of the request.") -> Fault:
-    return Fault(Code.INVALID_REQUEST, message, hint=hint)
+    def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.release(connection)
+
+    async def close(self) -> None:
+        """Give up what is still to come; the socket is closed, or back in its pool, when this returns."""
+        connection = self._connection
+        self._release()
+        self._answer.pieces.clear()
+        if connection is not None and not self._answer.is_complete:
+            await connection.wait_until_closed()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 _PROXY_AUTHENTICATION_REQUIRED = 407
@@ -169,3 +315,22 @@ class HttpClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+_SHORT = Timeouts(connect=1.0, first_byte=2.0, idle=2.0)
+_WANTS_KEY = (401, 403)
+
+
+async def probe(client: HttpClient, request: HttpRequest) -> str:
+    """Ask for the list of models. Nothing where it comes, or where only a key is missing; else why it does not."""
+    place = target(request.url).origin.place
+    try:
+        async with await client.send(request, _SHORT, direct=True) as response:
+            status = response.status
+    except Fault as fault:
+        details = fault.details
+        is_refused = isinstance(details, dict) and details.get("kind") == "refused"
+        return f"Nothing listens at {place}." if is_refused else f"{place} does not answer: {fault.message}."
+    if status // 100 == 2 or status in _WANTS_KEY:
+        return ""
+    return f"What listens at {place} has no list of models (status {status})."

@@ -10,8 +10,8 @@ from typing import cast
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.answer_parser import AnswerParser
-from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.framing import AnswerParser
+from sightline.transport.http.target import Timeouts
 
 # More than this is not held for a reader that is slower than the network.
 BUFFER_LIMIT = 256 * 1024
@@ -27,7 +27,7 @@ def abort(transport: asyncio.Transport) -> None:
 
 
 class HttpConnection(asyncio.Protocol):
-    """Serves one exchange at a time. Whoever stops waiting for it has closed it: it is never used again."""
+    """Serves one exchange at a time. A task that stops waiting for it closes it: it is never used again."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, place: str) -> None:
         self.place = place
@@ -56,7 +56,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None or answer.is_complete or answer.fault is not None:
-            # Nobody asked for this, so nothing that this connection says can be believed any more.
+            # Bytes without a request: the framing is lost, so the connection is not used again.
             self.abort()
             return
         self._heard = self._loop.time()
@@ -164,7 +164,7 @@ class HttpConnection(asyncio.Protocol):
             while self._is_writing_paused:
                 await self.next_change()
                 if answer.has_head or answer.is_over():
-                    # Answered before the body was out: the rest is of no use to anybody.
+                    # Answered before the body was out: the rest is not needed.
                     return
             self._progress()
 
@@ -173,12 +173,12 @@ class HttpConnection(asyncio.Protocol):
         self._watch(self._timeouts.first_byte)
 
     def next_change(self) -> asyncio.Future[None]:
-        """Done when something came, or the connection ended. Whoever stops waiting for it has to abort."""
+        """Done when bytes arrived or the connection ended. A task that stops waiting has to abort."""
         waiter = self._waiter = self._loop.create_future()
         return waiter
 
     def abort_exchange(self, answer: AnswerParser, fault: Fault) -> None:
-        """End an exchange from here: whoever waits for more of its answer gets this fault."""
+        """End an exchange: the task that reads its answer gets this fault."""
         answer.fault = fault
         self.abort()
         self._wake()

@@ -1,25 +1,30 @@
-"""Making a connection: to the origin itself, to a proxy that forwards, or through a proxy's tunnel."""
+"""Making a connection: name lookup, TCP, a proxy or its tunnel, and TLS with the certificates that are trusted.
+
+The addresses of a host are tried in turn, each with a short head start.
+"""
 
 import asyncio
 import contextlib
 import ipaddress
+import os.path
 import re
 import socket
+import ssl
+import sys
 import threading
 from asyncio.sslproto import SSLProtocol
 from asyncio.staggered import staggered_race
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import HttpConnection, abort
-from sightline.transport.http.proxies import Proxy
-from sightline.transport.http.target import Origin
-from sightline.transport.http.trust import Trust
+from sightline.transport.http.target import Origin, Proxy
 
 _HEAD_START = 0.25
 _Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
@@ -71,7 +76,7 @@ async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> lis
     """What the system knows of a name.
 
     The look-up cannot be cancelled, and asyncio's own would hold up the end of the program until the name server has
-    answered; this one has a thread that nobody waits for.
+    answered; this one has a daemon thread.
     """
     answer: asyncio.Future[list[_Found]] = loop.create_future()
 
@@ -87,7 +92,7 @@ async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> lis
         found: list[_Found] | Exception
         try:
             found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the waiting task gets any error
             found = error
         with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
             loop.call_soon_threadsafe(settle, found)
@@ -112,7 +117,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket
 
 
 def _most_telling(errors: list[OSError]) -> OSError:
-    """Whoever refuses is there; that an address of another kind has no route says nothing beside it."""
+    """A refusal tells more than a missing route of another address family."""
     return next((error for error in errors if isinstance(error, ConnectionRefusedError)), errors[0])
 
 
@@ -121,7 +126,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?\r\n")
 
 
 class Tunnel(asyncio.Protocol):
-    """Speaks to the proxy until it agrees; TLS with the origin follows on the same connection."""
+    """Asks the proxy for a tunnel; TLS with the origin follows on the same connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._answered: asyncio.Future[int] = loop.create_future()
@@ -137,7 +142,7 @@ class Tunnel(asyncio.Protocol):
         if end >= 0:
             found = _STATUS.match(self._heard)
             status = int(found[1]) if found else 0
-            # In TLS the client speaks first: what follows a consent is not from the origin.
+            # In TLS the client sends first: bytes after the proxy's consent are not from the origin.
             is_alone = end + 4 == len(self._heard)
             self._tell(status if is_alone or not 200 <= status < 300 else 0)
         elif len(self._heard) > _LIMIT:
@@ -158,6 +163,91 @@ class Tunnel(asyncio.Protocol):
             lines.append(f"Proxy-Authorization: {authorization}")
         self._transport.write("\r\n".join([*lines, "", ""]).encode("ascii"))
         return await self._answered
+
+
+# Files that are added to the system's store; other programs know these names too.
+_FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_FOLDER_VARIABLE = "SSL_CERT_DIR"
+_SETTING = "[network] ca_file"
+
+
+class Trust:
+    """The TLS settings of every connection. What is named is added to the system's store, never put in its place; it
+    is read when the first connection needs it."""
+
+    def __init__(self, *, environment: Mapping[str, str], ca_file: str = "") -> None:
+        self._named = [(name, environment.get(name, "")) for name in _FILE_VARIABLES] + [(_SETTING, ca_file)]
+        self._folders = environment.get(_FOLDER_VARIABLE, "")
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """TLS 1.2 or later, certificates and host names checked, HTTP/1.1 offered."""
+        if self._context is None:
+            self._context = self._build_context()
+        return self._context
+
+    def _build_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        # A company's own intermediate certificate, added without its root, is trusted as it is.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        _add_system_store(context)
+        for name, path in self._named:
+            if path:
+                _add(context, name, path)
+        if self._folders:
+            _add_folders(context, self._folders)
+        return context
+
+
+def _add_system_store(context: ssl.SSLContext) -> None:
+    if sys.platform == "win32":
+        context.load_default_certs()
+        return
+    # The paths that OpenSSL was built with, because its own look-up lets SSL_CERT_FILE take their place.
+    paths = ssl.get_default_verify_paths()
+    file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)
+    has_file = file.is_file() and file.stat().st_size > 0
+    has_folder = folder.is_dir() and any(folder.iterdir())
+    if has_file:
+        context.load_verify_locations(cafile=file)
+    if has_folder:
+        context.load_verify_locations(capath=folder)
+    if not has_file and not has_folder:
+        import certifi
+
+        context.load_verify_locations(cafile=certifi.where())
+
+
+def _add(context: ssl.SSLContext, name: str, path: str) -> None:
+    try:
+        if Path(path).is_dir():
+            context.load_verify_locations(capath=path)
+        else:
+            context.load_verify_locations(cafile=path)
+    except FileNotFoundError:
+        raise _refusal(name, path, "does not exist") from None
+    except (OSError, ValueError) as error:
+        # SSLError is an OSError: a file without a certificate, or with a broken one.
+        why = "holds no certificates" if isinstance(error, ssl.SSLError) else "cannot be read"
+        raise _refusal(name, path, why) from None
+
+
+def _add_folders(context: ssl.SSLContext, listed: str) -> None:
+    folders = [folder for folder in listed.split(os.path.pathsep) if Path(folder).is_dir()]
+    if not folders:
+        raise _refusal(_FOLDER_VARIABLE, listed, "is no folder")
+    for folder in folders:
+        context.load_verify_locations(capath=folder)
+
+
+def _refusal(name: str, path: str, why: str) -> Fault:
+    return Fault(
+        Code.CONFIG,
+        f"the CA file {path} (from {name}) {why}",
+        hint=f"Set {name} to a PEM file of the certificates to trust, or unset it.",
+    )
 
 
 # The time for a handshake is part of the time for the whole connection, so it needs no limit of its own.

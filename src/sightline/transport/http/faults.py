@@ -24,7 +24,7 @@ _CERTIFICATES: Mapping[int, tuple[str, str]] = {
     19: ("comes from a root that is not trusted here", _CA),
     20: ("comes from an issuer that is not trusted here", _CA),
     21: ("cannot be verified", _CA),
-    23: ("was revoked", "Do not send anything there; ask whoever runs the server."),
+    23: ("was revoked", "Do not send anything there; ask the operator of the server."),
     62: ("is for another host", "Check the host in the provider's base_url."),
     64: ("is for another address", "Use the host name in the provider's base_url, not the address."),
 }
@@ -83,7 +83,7 @@ def protocol_violation(place: str, why: str) -> Fault:
 
 
 def too_large(place: str, limit: int) -> Fault:
-    """A whole answer is larger than anybody wants to hold."""
+    """A whole answer is larger than the limit."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the answer of {place} is larger than {limit} bytes",
@@ -159,7 +159,7 @@ def _no_tls(error: ssl.SSLError, place: str) -> Fault:
             "tls", f"{place} does not speak TLS", "Check whether its URL should begin with http://.", lasting=True
         )
     if "protocol version" in reason or "unsupported protocol" in reason:
-        return network("tls", f"{place} speaks no TLS version from 1.2 on", "Ask whoever runs it.", lasting=True)
+        return network("tls", f"{place} speaks no TLS version from 1.2 on", "Ask its operator.", lasting=True)
     said = f": {reason}" if reason else ""
     return network(
         "tls", f"no TLS connection to {place}{said}", "Try again; check the proxy and the clock if it stays."

@@ -19,7 +19,7 @@ from sightline.evals.service.cluster.messages import (
 )
 from sightline.evals.service.cluster.records import FarLogbook, FarSharing, recording
 from sightline.store.entries import BodyEntry
-from sightline.store.logbook import Line, Log
+from sightline.store.store import Line, Log
 from tests.cluster_stage import heard
 from tests.store.traffic import prices
 

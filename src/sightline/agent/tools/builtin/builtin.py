@@ -25,7 +25,7 @@ from sightline.agent.tools.environment import minimal
 from sightline.agent.tools.outcomes import outcome_of, part_of
 from sightline.agent.tools.python_file import TIMEOUT
 from sightline.agent.tools.tools import Progress, unknown
-from sightline.catalog.hosted_tools import HostedTool
+from sightline.catalog.capabilities import HostedTool
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff

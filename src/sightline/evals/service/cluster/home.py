@@ -39,7 +39,7 @@ from sightline.evals.service.spending import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
 from sightline.store.entries import Entry
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 

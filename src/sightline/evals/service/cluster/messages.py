@@ -13,7 +13,7 @@ from sightline.evals.core.run_state import Key
 from sightline.model.usage import Usage
 from sightline.settings import Settings
 from sightline.store.entries import Entry, FactEntry
-from sightline.store.logbook import Line, Log
+from sightline.store.store import Line, Log
 from sightline.tokens.estimate import Estimate
 from sightline.wire.jsontext import MISFIT, decode, encode
 

@@ -21,7 +21,7 @@ from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.workers import Worker
 from sightline.evals.service.working import working
 from sightline.exchange.engine import Engine
-from sightline.store.logbook import Logbook
+from sightline.store.store import Logbook
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from sightline.evals.service.cluster.messages import (
 )
 from sightline.exchange.prepare import Prepared
 from sightline.store.entries import Entry
-from sightline.store.folding import PriceList
-from sightline.store.logbook import Line, Log
+from sightline.store.store import Line, Log
+from sightline.store.summary import PriceList
 
 
 def recording(line: HostLine, entries: Sequence[Entry]) -> None:

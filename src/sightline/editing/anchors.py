@@ -1,0 +1,206 @@
+"""Anchors and patches: how a section or a change of its text is found again in a later request.
+
+An anchor goes by content and never by position. A patch is hunks with context, which apply to a text that has changed
+elsewhere.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import accumulate
+
+import msgspec
+
+from sightline.editing.draft import Draft
+from sightline.editing.section import Section, SectionPart
+from sightline.editing.texts import common_prefix, common_suffix
+from sightline.model.comparison import of_message, of_part, of_tool
+from sightline.model.message import Message
+from sightline.model.parts import Part, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import Tool
+from sightline.wire.jsontext import encode
+
+_SIZE = 12
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """What a thing is, what it says, and what came before it, which only separates equal things. A patch written by
+    hand names the kind alone."""
+
+    kind: str
+    content: str = ""
+    before: str = ""
+
+
+class Anchors:
+    """The anchors of everything in a draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._request = draft.request or Request()
+
+    @cached_property
+    def _messages(self) -> dict[str, Message]:
+        return {message.at: message for message in self._request.messages}
+
+    @cached_property
+    def _pieces(self) -> dict[str, Part | Tool]:
+        found: dict[str, Part | Tool] = {tool.at: tool for tool in self._request.tools}
+        found |= {part.at: part for message in self._request.messages for part in _all_parts(message.parts)}
+        return found
+
+    @cached_property
+    def sections(self) -> dict[str, Anchor]:
+        """By the ids of the sections that are in the document."""
+        found: dict[str, Anchor] = {}
+        before = ""
+        for section in self._draft.sections:
+            if not section.deleted:
+                found[section.id] = Anchor(section.kind, self._section(section), before)
+                before = found[section.id].content
+        return found
+
+    def parts(self, section: Section) -> dict[str, Anchor]:
+        """Those of the parts of a section, by their ids."""
+        found: dict[str, Anchor] = {}
+        before = ""
+        for part in section.parts:
+            if not part.deleted and part.type != "cache_breakpoint":
+                found[part.id] = Anchor(part.type, self._part(part), before)
+                before = found[part.id].content
+        return found
+
+    def _section(self, section: Section) -> str:
+        message = self._messages.get(section.pointer)
+        if message is not None and section.kind not in ("tools", "options"):
+            return _digest(msgspec.to_builtins(of_message(message)))
+        return _digest([self._part(part) for part in section.parts if not part.deleted])
+
+    def _part(self, part: SectionPart) -> str:
+        piece = self._pieces.get(part.pointer)
+        if piece is None:
+            return _digest([part.type, part.name, part.text])
+        return _digest(msgspec.to_builtins(of_tool(piece) if isinstance(piece, Tool) else of_part(piece)))
+
+
+def _all_parts(parts: tuple[Part, ...]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        if isinstance(part, ToolResult):
+            yield from part.parts
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(encode(value), digest_size=_SIZE).hexdigest()  # type: ignore[arg-type] # builtins are JSON
+
+
+CONTEXT = 32
+"""How many characters of its line a hunk has beside it as context, on each side, where they make it unique."""
+_MOST_LINES = 4_000
+"""More lines than this, both texts together, are compared as one piece: a diff would take too long."""
+
+
+class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """`old`, between `before` and `after`, becomes `new`."""
+
+    before: str = ""
+    old: str = ""
+    new: str = ""
+    after: str = ""
+
+    @property
+    def sought(self) -> str:
+        """What has to be found, exactly once, for the hunk to be applied."""
+        return self.before + self.old + self.after
+
+    @property
+    def made(self) -> str:
+        """What is there once it is applied."""
+        return self.before + self.new + self.after
+
+
+class HunkMatch(msgspec.Struct, frozen=True):
+    """How often the context of a hunk is found in a text; `at` is where its `old` begins, if that is once."""
+
+    count: int
+    at: int = 0
+
+
+def hunks_between(old: str, new: str) -> tuple[Hunk, ...]:
+    """The patch that makes `new` of `old`: one hunk for each group of lines that differ, trimmed to what differs.
+
+    The context of a hunk ends with its line, so that the patch survives when the lines around it change. It is longer
+    only where the same words occur more than once in `old`.
+    """
+    return tuple(_with_context(old, start, stop, text) for start, stop, text in _differences(old, new))
+
+
+def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
+    """The text after all hunks; None where one of them has no single place, or two of them want the same one."""
+    spots: list[tuple[int, Hunk]] = []
+    for hunk in hunks:
+        place = find(text, hunk)
+        if place.count != 1:
+            return None
+        spots.append((place.at, hunk))
+    spots.sort(key=lambda each: each[0], reverse=True)
+    end = len(text)
+    for at, hunk in spots:
+        if at + len(hunk.old) > end:
+            return None
+        text = text[:at] + hunk.new + text[at + len(hunk.old) :]
+        end = at
+    return text
+
+
+def find(text: str, hunk: Hunk) -> HunkMatch:
+    """Where a hunk belongs. A place that shows the change already, as an insertion that was made before, is none."""
+    if not hunk.sought:
+        return HunkMatch(1) if not text else HunkMatch(0)
+    done = [(at, at + len(hunk.made)) for at in _occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
+    size = len(hunk.sought)
+    found = [
+        at
+        for at in _occurrences(text, hunk.sought)
+        if not any(start <= at and at + size <= stop for start, stop in done)
+    ]
+    return HunkMatch(len(found), found[0] + len(hunk.before)) if found else HunkMatch(0)
+
+
+def _occurrences(text: str, words: str) -> Iterator[int]:
+    """Where the words begin, also where two of their occurrences overlap."""
+    at = text.find(words)
+    while at >= 0:
+        yield at
+        at = text.find(words, at + 1)
+
+
+def _with_context(text: str, start: int, stop: int, new: str) -> Hunk:
+    begin = max(text.rfind("\n", 0, start) + 1, start - CONTEXT)
+    line_end = text.find("\n", stop)
+    end = min(len(text) if line_end < 0 else line_end, stop + CONTEXT)
+    while True:
+        hunk = Hunk(text[begin:start], text[start:stop], new, text[stop:end])
+        is_whole = begin == 0 and end == len(text)
+        if is_whole or (hunk.sought.strip() and find(text, hunk) == HunkMatch(1, start)):
+            return hunk
+        begin, end = max(0, begin - CONTEXT), min(len(text), end + CONTEXT)
+
+
+def _differences(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+    """What differs: from where to where in `old`, and what is there in `new`."""
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(old_lines) + len(new_lines) > _MOST_LINES:
+        old_lines, new_lines = [old], [new]
+    old_at, new_at = ([0, *accumulate(map(len, lines))] for lines in (old_lines, new_lines))
+    for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield _trim_common_ends(old_at[i], old[old_at[i] : old_at[j]], new[new_at[k] : new_at[m]])
+
+
+def _trim_common_ends(start: int, old: str, new: str) -> tuple[int, int, str]:
+    head = common_prefix(old, new)
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    return start + head, start + len(old) - tail, new[head : len(new) - tail]

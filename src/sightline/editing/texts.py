@@ -1,0 +1,322 @@
+"""The text of sections and parts: where it is in the document, and how an edited text is spread over several parts.
+
+The edit is split into hunks. A hunk belongs to the first part that it touches, which keeps its head and takes the
+replacement; other touched parts keep their tails; an insertion on a boundary goes to the left part. So parts never
+move, merge or vanish, and a part that no hunk touches stays as it is.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+from typing import NamedTuple
+
+import msgspec
+
+from sightline.dialects.tool_names import BUILT_IN
+from sightline.model.json import Json
+from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.tools import OpaqueTool, Tool
+from sightline.wire.jsontext import encode
+from sightline.wire.pointer import join, resolve
+
+_ARGUMENTS = (
+    ("arguments",),
+    ("function", "arguments"),
+    ("custom", "input"),
+    ("input",),
+    ("functionCall", "args"),
+    ("function_call", "args"),
+)
+"""The paths to a call's arguments, in every dialect."""
+_ACTIONS = (("action",), ("operation",), ("actions",), ("arguments",))
+"""The paths to what a call of a built-in tool asks for."""
+_RESPONSES = (("functionResponse", "response"), ("function_response", "response"))
+_OUTPUTS = (("output",), ("tools",))
+"""The paths to what a built-in tool answered."""
+_THOUGHTS = (("thinking",), ("text",), ("value", "thinking", "text"))
+_SEALS = (b'"encrypted', b'"signature"', b'"thoughtSignature"', b'"thought_signature"')
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A place whose value is shown as `text`. With `is_json` it is JSON, else a string; it may not be there yet."""
+
+    pointer: str
+    text: str
+    is_json: bool = False
+    is_there: bool = True
+
+
+class EditableText(msgspec.Struct, frozen=True):
+    """The leaves of one part, and why they cannot be edited if they cannot. Without leaves, `text` is what is shown."""
+
+    leaves: tuple[Leaf, ...] = ()
+    text: str = ""
+    reason: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a person reads."""
+        return "".join(leaf.text for leaf in self.leaves) if self.leaves else self.text
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether a text can take its place."""
+        return bool(self.leaves) and not self.reason
+
+    @property
+    def is_json(self) -> bool:
+        """Whether only JSON can take its place."""
+        return any(leaf.is_json for leaf in self.leaves)
+
+
+def words_of(part: Part, document: Json) -> EditableText:
+    """The words of a part that was read from this document."""
+    match part:
+        case Text():
+            return EditableText(tuple(_strings(part.at, "text", document)), reason=_reason_if_signed(part.signature))
+        case Refusal():
+            return EditableText(tuple(_strings(part.at, "refusal", document)))
+        case Thinking():
+            return _thought(part, document)
+        case ToolCall():
+            leaf = _arguments(part, document)
+            return EditableText((leaf,) if leaf else (), part.arguments, _reason_if_signed(part.signature))
+        case ToolResult():
+            return _result(part, document)
+        case Opaque():
+            return _opaque(part)
+        case _:
+            return EditableText(reason="Only words can be edited here.")
+
+
+def words_of_tool(tool: Tool, document: Json) -> EditableText:
+    """The definition of a tool, as JSON."""
+    value = resolve(document, tool.at)
+    if isinstance(tool, OpaqueTool) and tool.value != value:
+        return EditableText(
+            text=as_text(tool.value), reason="It is in one object with other tools: edit it by its place."
+        )
+    return EditableText((Leaf(tool.at, as_text(value), is_json=True),))
+
+
+def words_of_option(place: str, value: Json) -> EditableText:
+    """An option, as JSON."""
+    return EditableText((Leaf(place, as_text(value), is_json=True),))
+
+
+def as_text(value: Json) -> str:
+    """A value as compact JSON."""
+    return encode(value).decode()
+
+
+def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
+    """The string of a part: the value itself, or the member of this name."""
+    value = resolve(document, at)
+    if isinstance(value, dict):
+        at, value = join(at, key), value.get(key)
+    if isinstance(value, str):
+        yield Leaf(at, value)
+
+
+def _thought(part: Thinking, document: Json) -> EditableText:
+    if part.signature is not None or part.signed_by is not None:
+        return EditableText(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
+    value = resolve(document, part.at)
+    if value == part.text:
+        return EditableText((Leaf(part.at, part.text),))
+    for path in _THOUGHTS:
+        if _follow(value, path) == part.text:
+            return EditableText((Leaf(join(part.at, *path), part.text),))
+    return EditableText(text=part.text, reason="It is in several pieces: edit each by its place.")
+
+
+def _arguments(part: ToolCall, document: Json) -> Leaf | None:
+    value = resolve(document, part.at)
+    for path in _ARGUMENTS if part.kind not in BUILT_IN else _ACTIONS:
+        found = _follow(value, path)
+        if isinstance(found, str):
+            return Leaf(join(part.at, *path), found)
+        if isinstance(found, dict | list):
+            return Leaf(join(part.at, *path), as_text(found), is_json=True)
+    # A call may leave its arguments out, or say null.
+    for *above, last in _ARGUMENTS:
+        holder = _follow(value, tuple(above))
+        if above and isinstance(holder, dict):
+            is_json = last == "args"
+            pointer = join(part.at, *above, last)
+            return Leaf(pointer, "{}" if is_json else "", is_json=is_json, is_there=last in holder)
+    return None
+
+
+def _result(part: ToolResult, document: Json) -> EditableText:
+    leaves = [leaf for each in part.parts if isinstance(each, Text) for leaf in _strings(each.at, "text", document)]
+    if leaves:
+        return EditableText(tuple(leaves))
+    value = resolve(document, part.at)
+    for path in _RESPONSES if part.kind not in BUILT_IN else _OUTPUTS:
+        found = _follow(value, path)
+        if isinstance(found, str):
+            return EditableText((Leaf(join(part.at, *path), found),))
+        if isinstance(found, dict | list):
+            return EditableText((Leaf(join(part.at, *path), as_text(found), is_json=True),))
+    if part.kind == "apply_patch":  # it may say nothing but how it went
+        return EditableText(
+            (Leaf(join(part.at, "output"), "", is_there=isinstance(value, dict) and "output" in value),)
+        )
+    return EditableText(reason="The result has no words.")
+
+
+def _opaque(part: Opaque) -> EditableText:
+    spelled = encode(part.value)
+    if part.mirrored:
+        return EditableText(text=spelled.decode(), reason="It says what stands elsewhere too: edit it by its place.")
+    if any(seal in spelled for seal in _SEALS):
+        return EditableText(
+            text=spelled.decode(), reason="It holds something sealed by the provider: edit it by its place."
+        )
+    return EditableText((Leaf(part.at, spelled.decode(), is_json=True),))
+
+
+def _follow(value: Json, path: tuple[str, ...]) -> Json:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _reason_if_signed(signature: str | None) -> str:
+    return "" if signature is None else "It is signed by the provider, who refuses it when it is changed."
+
+
+LEAST_COMMON = 0.4
+"""With less in common than this, the edit is one hunk: what a diff finds then is chance."""
+_MOST_CHARACTERS = 4_000
+_MOST_LINES = 4_000
+"""How much on both sides together is compared; beyond that the diff would take longer than a person waits."""
+
+
+class _Hunk(NamedTuple):
+    """The text from `start` to `stop` is replaced by `text`."""
+
+    start: int
+    stop: int
+    text: str
+
+
+def spread_over_parts(old: Sequence[str], new: str) -> list[str]:
+    """The parts after their joined text became `new`; as many as before."""
+    parts = list(old)
+    before = "".join(parts)
+    if before == new:
+        return parts
+    if len(parts) == 1:
+        return [new]
+    ends = list(accumulate(map(len, parts)))
+    for hunk in reversed(_hunks(before, new, ends)):
+        _apply(parts, ends, hunk)
+    return parts
+
+
+def _apply(parts: list[str], ends: list[int], hunk: _Hunk) -> None:
+    """Apply one hunk; those behind it are applied already, and have changed nothing that it touches."""
+    first = _owner(ends, hunk)
+    start = ends[first - 1] if first else 0
+    if hunk.stop <= ends[first]:
+        text = parts[first]
+        parts[first] = text[: hunk.start - start] + hunk.text + text[hunk.stop - start :]
+        return
+    parts[first] = parts[first][: hunk.start - start] + hunk.text
+    for number in range(first + 1, len(parts)):
+        begin = ends[number - 1]
+        if begin >= hunk.stop:
+            break
+        parts[number] = parts[number][min(hunk.stop, ends[number]) - begin :]
+
+
+def _owner(ends: list[int], hunk: _Hunk) -> int:
+    """The first part that a hunk touches; for an insertion the left one."""
+    if hunk.start == hunk.stop:
+        return bisect_left(ends, hunk.start)
+    return next(number for number, end in enumerate(ends) if end > hunk.start)
+
+
+def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
+    head = common_prefix(before, new)
+    tail = common_suffix(before, new, min(len(before), len(new)) - head)
+    window = _Hunk(head, len(before) - tail, new[head : len(new) - tail])
+    if _is_one(window, ends):
+        return [window]
+    found = list(_differences(before[head : window.stop], window.text))
+    common = head + tail + window.stop - head - sum(hunk.stop - hunk.start for hunk in found)
+    if 2 * common < LEAST_COMMON * (len(before) + len(new)):
+        return [_whole(before, new, ends)]
+    return [_Hunk(hunk.start + head, hunk.stop + head, hunk.text) for hunk in found]
+
+
+def _is_one(window: _Hunk, ends: list[int]) -> bool:
+    """Whether the window, however it is taken apart, comes to the same parts."""
+    if window.start == window.stop:
+        return True
+    owner = _owner(ends, window)
+    # An insertion in front of everything else would belong to the part on the left.
+    begins_within = owner == 0 or window.start > ends[owner - 1]
+    return window.stop <= ends[owner] and (begins_within or not window.text)
+
+
+def _whole(before: str, new: str, ends: list[int]) -> _Hunk:
+    """All of the text but the parts at both ends that the new text has too."""
+    size, room = len(before), len(new)
+    start = max(end for end in (0, *ends) if new.startswith(before[:end]))
+    ends_alike = (at for at in (*ends, 0) if at >= start and size - at + start <= room and new.endswith(before[at:]))
+    stop = min(ends_alike)
+    return _Hunk(start, stop, new[start : room - (size - stop)])
+
+
+def _differences(before: str, new: str) -> Iterator[_Hunk]:
+    """The hunks between two texts: by characters, where they are long by lines first."""
+    if len(before) + len(new) <= _MOST_CHARACTERS:
+        yield from _by_characters(before, new)
+        return
+    old_lines, new_lines = before.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(old_lines) + len(new_lines) > _MOST_LINES:
+        yield _Hunk(0, len(before), new)
+        return
+    old_at, new_at = ([0, *accumulate(map(len, lines))] for lines in (old_lines, new_lines))
+    for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        start, stop, text = old_at[i], old_at[j], new[new_at[k] : new_at[m]]
+        if stop - start + len(text) > _MOST_CHARACTERS:
+            yield _Hunk(start, stop, text)
+        else:
+            for hunk in _by_characters(before[start:stop], text):
+                yield _Hunk(hunk.start + start, hunk.stop + start, hunk.text)
+
+
+def _by_characters(before: str, new: str) -> Iterator[_Hunk]:
+    for tag, start, stop, begin, end in SequenceMatcher(None, before, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield _Hunk(start, stop, new[begin:end])
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters two texts begin with alike, by halving: comparing slices is what Python does fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str, most: int) -> int:
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

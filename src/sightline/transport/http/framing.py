@@ -1,0 +1,250 @@
+"""HTTP/1.1 framing: the head of a request as bytes, and an answer parsed from its bytes.
+
+llhttp parses the answer; what it tolerates and we do not is refused here. In a request, anything that would end a line
+early, or frame the body twice, is refused.
+"""
+
+import re
+from functools import cache, lru_cache
+from importlib import import_module
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from sightline.errors import Code, Fault
+from sightline.model.header_names import OF_A_CONNECTION, TOKEN
+from sightline.transport.http import faults
+from sightline.transport.http.target import HttpTarget, Proxy
+from sightline.wire.call import HttpRequest
+
+HEAD_LIMIT = 256 * 1024
+_NO_BODY = frozenset({204, 304})
+
+
+class _EnoughError(Exception):
+    """Stops llhttp, and goes no further than `feed`."""
+
+
+class AnswerParser:
+    """One answer. `feed` it what comes and tell it when the connection `ended`; take the body from `pieces`.
+
+    Answers with a status of 1xx are passed over. A parser serves one answer only, so that nothing of an answer, such as
+    its trailers, can turn up in the next.
+    """
+
+    def __init__(self, place: str, *, bodiless: bool = False) -> None:
+        self.status = 0
+        self.reason = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.pieces: list[bytes] = []
+        self.has_head = False
+        self.is_complete = False
+        self.keeps_alive = False
+        self.fault: Fault | None = None
+        # llhttp calls this for each chunk, with no frame of ours between.
+        self.on_body = self.pieces.append
+        self._place = place
+        self._bodiless = bodiless
+        self._until_close = False
+        self._head_size = 0
+        self._framing_size = 0
+        self._llhttp: HttpResponseParser | None = HttpResponseParser(self)
+
+    def is_over(self) -> bool:
+        """Whether nothing more can come of it."""
+        return self.is_complete or self.fault is not None
+
+    def has_begun(self) -> bool:
+        """Whether any byte came."""
+        return self._head_size > 0
+
+    def feed(self, data: bytes) -> None:
+        """Take in what came. Must not be called when the answer is over."""
+        if not self.has_head:
+            self._feed_head(data)
+            return
+        before = len(self.pieces)
+        self._parse(data)
+        if len(self.pieces) > before:
+            self._framing_size = 0
+            return
+        # Only the size and the extensions of a chunk, or trailers: not queued, so without backpressure.
+        self._framing_size += len(data)
+        if self._framing_size > HEAD_LIMIT and not self.is_over():
+            self._give_up(f"more than {HEAD_LIMIT // 1024} KiB of it are neither head nor body")
+
+    def _feed_head(self, data: bytes) -> None:
+        # Up to the limit and not further, so that the limit does not depend on how the bytes were split.
+        room = HEAD_LIMIT - self._head_size
+        self._head_size += len(data)
+        self._parse(data[:room])
+        if self._head_size > HEAD_LIMIT and not self.is_over():
+            if self.has_head:
+                self._parse(data[room:])
+            else:
+                self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
+
+    def feed_eof(self, *, clean: bool) -> None:
+        """The connection ended; `clean` when the other side said so."""
+        if self.is_over():
+            return
+        if self.has_head and self._until_close and clean:
+            self.is_complete = True
+        elif self.has_begun():
+            self.fault = faults.truncation(self._place)
+        else:
+            self.fault = faults.no_answer(self._place, clean=clean)
+        self._llhttp = None
+
+    def _parse(self, data: bytes) -> None:
+        assert self._llhttp is not None, "fed after its end"
+        try:
+            self._llhttp.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            if self.is_complete:
+                # Bytes after a complete answer do not spoil it, but the connection cannot be used again.
+                self.keeps_alive = False
+            else:
+                self._fail(str(error))
+        if self.is_complete or self.fault is not None:
+            # It holds methods of ours, and would keep both alive until the collector runs.
+            self._llhttp = None
+
+    def _give_up(self, why: str) -> None:
+        self._fail(why)
+        self._llhttp = None
+
+    def _fail(self, why: str) -> None:
+        if self.fault is None:
+            self.fault = faults.protocol_violation(self._place, why)
+            self.keeps_alive = False
+
+    # --- what llhttp calls ---
+
+    def on_message_begin(self) -> None:
+        if self.is_complete:
+            raise _EnoughError
+        self.reason = b""
+        self.headers.clear()
+
+    def on_status(self, part: bytes) -> None:
+        self.reason += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # A trailer comes this way as well.
+        if not self.has_head:
+            self.headers.append((name, value.strip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        assert self._llhttp is not None
+        status = self._llhttp.get_status_code()
+        version = self._llhttp.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._refuse(f"it is HTTP/{version}")
+        if status < 100 or status == 101:
+            self._refuse(f"its status is {status}")
+        if status < 200:
+            return
+        self.status = status
+        self._look_at_framing()
+        self.keeps_alive = self._llhttp.should_keep_alive()
+        self.has_head = True
+        if self._bodiless:
+            # llhttp does not know that this answer has no body, so it must not see another byte.
+            self.is_complete = True
+            raise _EnoughError
+
+    def _look_at_framing(self) -> None:
+        framed = self.status in _NO_BODY
+        for name, value in self.headers:
+            key = name.lower()
+            if key == b"content-length":
+                framed = True
+            elif key == b"transfer-encoding":
+                framed = True
+                if value.lower() != b"chunked":
+                    self._refuse("its transfer encoding is not chunked")
+        self._until_close = not framed
+
+    def _refuse(self, why: str) -> None:
+        self._fail(why)
+        raise _EnoughError
+
+    def on_message_complete(self) -> None:
+        # An interim answer completes as well.
+        self.is_complete = self.has_head
+
+
+# Anything but a tab and what is visible; a byte above ASCII is allowed.
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> bytes:
+    """The request line and the headers: ours first, then the given ones in their order and spelling."""
+    before, after, length = _around_length(
+        request.method, request.headers, target, proxy, is_passed_on=request.is_passed_on
+    )
+    size = len(request.body)
+    if length is None and (size or request.method not in _WITHOUT_BODY):
+        return b"%bContent-Length: %d\r\n%b" % (before, size, after)
+    if length is not None and length != str(size):
+        raise _refusal("the header Content-Length does not tell the size of the body", hint="Leave it out.")
+    return before + after
+
+
+@lru_cache(maxsize=512)
+def _around_length(
+    method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget, proxy: Proxy | None, *, is_passed_on: bool
+) -> tuple[bytes, bytes, str | None]:
+    """The head before and after our Content-Length, and the length that was given. All but the length is the same for
+    each request of a client."""
+    if not TOKEN.fullmatch(method) or method == "CONNECT":
+        raise _refusal("the method of the request cannot be sent")
+    given = {name.lower(): value for name, value in headers}
+    forwarded = proxy is not None and not target.origin.is_tls
+    before = [f"{method} {_absolute(target) if forwarded else target.path} HTTP/1.1"]
+    if "host" not in given:
+        before.append(f"Host: {target.origin.place}")
+    after = []
+    if "accept-encoding" not in given:
+        after.append("Accept-Encoding: identity")
+    if "user-agent" not in given and not is_passed_on:
+        after.append(f"User-Agent: {_user_agent()}")
+    if forwarded and proxy is not None and proxy.authorization:
+        after.append(f"Proxy-Authorization: {proxy.authorization}")
+    seen: set[str] = set()
+    after += [_line(name, value, seen) for name, value in headers]
+    return _lines(before), _lines(after) + b"\r\n", given.get("content-length")
+
+
+def _lines(lines: list[str]) -> bytes:
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+
+def _line(name: str, value: str, seen: set[str]) -> str:
+    key = name.lower()
+    if not TOKEN.fullmatch(name):
+        raise _refusal(f"the header name {name!r} cannot be sent")
+    if not _VALUE.fullmatch(value):
+        raise _refusal(f"the value of the header {name} has characters that cannot be sent")
+    if key in OF_A_CONNECTION:
+        raise _refusal(f"the header {name} is about the connection and cannot be given", hint=f"Leave {name} out.")
+    if key in ("host", "content-length"):
+        if key in seen:
+            raise _refusal(f"the header {name} is given twice")
+        seen.add(key)
+    return f"{name}: {value}"
+
+
+@cache
+def _user_agent() -> str:
+    # The module behind this is slow to import, and a request that names its own agent does not need it.
+    return f"sightline/{import_module('importlib.metadata').version('sightline')}"
+
+
+def _absolute(target: HttpTarget) -> str:
+    return f"{target.origin.scheme}://{target.origin.place}{target.path}"
+
+
+def _refusal(message: str, *, hint: str = "Check the headers of the provider and of the request.") -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=hint)
