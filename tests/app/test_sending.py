@@ -68,7 +68,7 @@ def test_without_a_server_a_hold_is_said_once_and_rules_that_drop_still_do(tmp_p
         file.write_text(f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n')
         loaded = configuration(str(file))
         asyncio.run(asked("hi"))
-        assert lines == ["note: hold is on, but no server is running to decide; sent"]
+        assert lines == ["note: interception is on, but no server is running to hold the request; it was sent"]
         assert kept.read()[0].mode == mode, "it waits for a server that can hold"
         kept.write(Interception().with_rules(rules), ())
         with pytest.raises(Fault, match="dropped in Sightline") as caught:

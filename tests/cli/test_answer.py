@@ -59,7 +59,7 @@ def test_a_character_that_comes_in_two_halves_is_one(capsysbinary: pytest.Captur
 def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     view(PartReceived(0, Image(Inline("image/png", ""))), FrameBroken("/1", "odd"))
     assert capsys.readouterr().err == (
-        "note: the answer holds a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
+        "note: the answer contains a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
     )
 
 

@@ -39,7 +39,7 @@ def test_a_model_uses_a_toolset_of_the_configuration(desk: ToolDesk, capsys: Cap
 def test_where_nobody_can_be_asked_nothing_begins(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "--tools", "sums", "Add."]) == 2
     err = capsys.readouterr().err
-    assert "error[usage]: nobody is there to approve calls of wait" in err
+    assert "error[usage]: no one is there to approve calls of wait" in err
     assert "hint: Add --yes, or name them under `allow`" in err
     assert main(["ask", "--tools", "sums", "--confirm", "Add."]) == 2
     assert "approve calls of add, wait" in capsys.readouterr().err
@@ -158,7 +158,7 @@ def test_attempts_are_told_as_they_are_without_tools(desk: ToolDesk, capsys: Cap
 
 def test_to_count_is_for_a_dry_run(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "--tools", "tools.py", "--yes", "--count", "Add."]) == 2
-    assert "--count is not for a run with tools" in capsys.readouterr().err
+    assert "--count cannot be used with tools" in capsys.readouterr().err
 
 
 def test_a_model_that_cannot_call_tools_is_told_before_a_run_begins(desk: ToolDesk, capsys: Captured) -> None:
@@ -172,7 +172,7 @@ def test_a_model_that_cannot_call_tools_is_told_before_a_run_begins(desk: ToolDe
 
 def test_what_is_for_tools_is_refused_without_any(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "--max-requests", "3", "Add."]) == 2
-    assert "--max-requests is for a run with tools" in capsys.readouterr().err
+    assert "--max-requests needs tools" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["exit 1", "kill -9 $$", "sleep 60", "echo '{'", "./missing.sh"])

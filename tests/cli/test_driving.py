@@ -21,7 +21,7 @@ def ended(why: Why, **more: object) -> FinishedRun:
     [
         ("answered", 0, ""),
         ("refusal", 0, ""),
-        ("length", 0, "note: the answer was cut at its limit of tokens; allow more with --max-tokens\n"),
+        ("length", 0, "note: the answer was truncated at its token limit; allow more with --max-tokens\n"),
         ("content_filter", 1, "note: the provider's filter stopped the answer\n"),
         ("limit", 1, "note: the run ended without an answer: a limit is reached\n"),
         ("cancelled", 1, "note: the run was stopped\n"),

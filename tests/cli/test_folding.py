@@ -33,7 +33,7 @@ def test_what_did_not_run_says_why() -> None:
     )
     assert record_lines(record) == "← add (denied): no"
     cut = CallRecord(key="1.1", id="a", name="add", arguments="{}", fate="cut")
-    assert record_lines(cut) == "← add (not run, the reply was cut)"
+    assert record_lines(cut) == "← add (not run, the reply was truncated)"
 
 
 def test_a_short_line_stays_as_it_is() -> None:

@@ -123,7 +123,7 @@ def test_an_answer_that_broke_off_is_no_success_offline_either(acme: Upstream, c
     ("words", "told"),
     [
         (["x_a", "--offline", "--to", "m"], b"--to has no meaning"),
-        (["x_a", "--fast"], b"--fast is for --offline"),
+        (["x_a", "--fast"], b"--fast needs --offline"),
         (["x_d"], b"only counted tokens"),
         (["x_e"], b"was not sent to anybody"),
         (["x_a", "--to", "no-such-model"], b"no provider is known"),

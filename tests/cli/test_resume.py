@@ -86,7 +86,7 @@ def test_a_run_goes_on_with_its_tools_by_the_beginning_of_its_name(desk: ToolDes
 def test_where_nobody_can_be_asked_the_run_waits(desk: ToolDesk, capsys: Captured) -> None:
     name = left(desk)
     assert main(["resume", name]) == 2
-    assert "nobody is there to approve calls of add, wait" in capsys.readouterr().err
+    assert "no one is there to approve calls of add, wait" in capsys.readouterr().err
     assert main(["resume", "--yes", "--quiet", name]) == 0
     assert capsys.readouterr() == ("5", "")
 

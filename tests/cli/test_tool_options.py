@@ -39,7 +39,7 @@ def test_limits_are_those_of_the_options() -> None:
 
 @pytest.mark.parametrize("words", [("--yes",), ("--confirm",), ("--max-cost", "1"), ("--hooks", "h.json")])
 def test_what_is_for_tools_is_refused_without_any(words: tuple[str, ...]) -> None:
-    with pytest.raises(Fault, match=f"{words[0]} is for a run with tools"):
+    with pytest.raises(Fault, match=f"{words[0]} needs tools"):
         refuse_without_tools(parsed(*words))
     refuse_without_tools(parsed("--tools", "x.py", *words))
 

@@ -115,7 +115,7 @@ def test_an_operation_that_is_meant_for_another_body_is_refused(stage: DeskStage
     after = stage.person.edited(held, **meant, if_sha256=seen)["body_sha256"]
     assert after != seen
     status, told = stage.person.edit(held, op="set", pointer="/model", value="o", if_sha256=seen)
-    assert (status, told["error"]["message"]) == (409, "the operation is meant for another body")
+    assert (status, told["error"]["message"]) == (409, "the body has changed since the operation was made")
     assert stage.person.view(held)["body_sha256"] == after
 
 

@@ -133,7 +133,7 @@ def test_when_the_server_ends_an_answer_may_finish_unless_nobody_wants_to_wait(
         ({"modell": "m"}, "'modell' is not known"),
         ({"model": "m", "body": "{}"}, "not for one replay"),
         ({"model": 3}, "model is no string"),
-        ({"model": ""}, "the model has no name"),
+        ({"model": ""}, "the model is empty"),
         ({"body": {}}, "body is no string"),
         ({"body": None}, "body is no string"),
         ({"masks": "yes"}, "neither true nor false"),

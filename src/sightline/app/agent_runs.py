@@ -1,4 +1,4 @@
-"""Runs with tools, put together from an engine, a logbook and the configuration."""
+"""Build runs with tools from an engine, a logbook and the configuration."""
 
 import logging
 import time
@@ -31,8 +31,7 @@ _LOG = logging.getLogger("sightline")
 def runner_of(
     loaded: Configuration, engine: Engine, logbook: Logbook, *, store: Store | None = None, hub: Hub | None = None
 ) -> Runner:
-    """What runs are begun and taken up with. `store` is where the engine's exchanges are on record, `hub` tells a
-    page."""
+    """What starts and resumes runs. `store` has the record of the engine's exchanges; `hub` publishes to the page."""
     ids = Ids(time.time_ns, chance())
     return Runner(engine, logbook, RunnerOptions(loaded.catalog, ids, process_name(), is_alive, store, hub))
 
@@ -46,8 +45,8 @@ async def open_runner(
     apart: bool = False,
     notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Runner]:
-    """A runner beside a server, whose requests that server sends unless they are to be sent `apart`, or without one.
-    Its record must open: a run that nobody could take up is not begun."""
+    """A runner for a command. If a server runs with this data folder, it sends the requests, unless `apart`. Raises a
+    Fault if the record cannot be opened, because the run could not be resumed."""
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         server = await running_server(folder, stack, apart=apart)
@@ -62,8 +61,8 @@ async def open_runner(
 
 
 def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSurroundings:
-    """Where tools are opened: paths are relative to `base`, else to the configuration file, else to the folder here. No
-    tool gets a provider's key."""
+    """Where tools are opened. Paths are relative to `base`, else to the configuration file, else to the current folder.
+    Tools do not get providers' keys."""
     here = Path.cwd()
     file = loaded.path
     secrets = {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}
@@ -72,7 +71,7 @@ def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSu
 
 
 def _network(loaded: Configuration) -> McpNetwork:
-    """The way to servers elsewhere, which is the way to providers, too."""
+    """The trust and proxies for servers elsewhere, the same as for providers."""
     proxies = Proxies.of(loaded.environment)
 
     def proxy(url: str) -> tuple[str, str] | None:
@@ -83,7 +82,7 @@ def _network(loaded: Configuration) -> McpNetwork:
 
 
 def toolsets_of(loaded: Configuration) -> Toolsets:
-    """`[tools.NAME]`, opened when they are first wanted; close it."""
+    """The toolsets `[tools.NAME]`, opened on first use; the caller closes them."""
 
     async def opening(names: Sequence[str]) -> Opened:
         return await open_toolsets({name: loaded.settings.tools[name] for name in names}, tool_surroundings(loaded))

@@ -1,4 +1,4 @@
-"""The chat of a server, put together from its engine and its store."""
+"""Build the chat of a server from its engine and its store."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from sightline.store.logbook import Logbook
 def open_chat(
     loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
 ) -> ChatParts:
-    """The chat that this logbook holds. It is read when somebody first asks for it; close its service."""
+    """The chat stored in this logbook. It is read on first use. The caller closes its service."""
     settings = chat_settings(loaded)
     ids = Ids(time.time_ns, chance())
     service = chat_service(
@@ -56,7 +56,7 @@ def open_chat(
 
 
 def chat_settings(loaded: Configuration) -> ChatSettings:
-    """`[chat]`, under the names that the chat has for it."""
+    """The table `[chat]` as the chat's own settings."""
     return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
 
 
@@ -65,7 +65,7 @@ def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Call
     def prices(model: str) -> Prices | None:
         try:
             return choose(catalog, model, has_key=has_key).facts.prices
-        except Fault:  # an imported pair may name a model that nobody knows
+        except Fault:  # an imported pair may name an unknown model
             return None
 
     return prices

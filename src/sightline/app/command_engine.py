@@ -1,4 +1,4 @@
-"""What a command sends with: the server that runs with its data folder, else an engine of its own."""
+"""The engine of a command: it sends through the server that runs with its data folder, else by itself."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from sightline.exchange.hub import Hub, Record
 
 Notice = Callable[[str], None]
-"""Takes one line for the person at the command."""
+"""Takes one line for the user of the command."""
 
 
 async def running_server(folder: Path, stack: AsyncExitStack, *, apart: bool) -> RunningServer | None:
-    """The server to send through, which stays as long as the stack does if it is one that runs share; None where none
-    runs with this data folder, or the command sends `apart`."""
+    """The server to send through; None if none runs with this data folder, or with `apart`. A server shared by runs
+    stays up as long as the stack."""
     if apart:
         return None
     from sightline.app.running_server import find_server, keep_server
@@ -80,14 +80,14 @@ async def engine_here(
     notice: Notice,
     is_told: bool = True,
 ) -> tuple[Engine, "Hub"]:
-    """An engine of this process, and the hub that tells what it does. The masks and rules of the data folder apply; but
-    nobody can decide here about what a rule would hold, so that it is sent and the person is told once."""
+    """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
+    No one can release what a rule would hold, so it is sent and the user gets one notice."""
     has_said: list[str] = []
 
     def warn_unattended() -> None:
         if not has_said:
             has_said.append("said")
-            notice("note: hold is on, but no server is running to decide; sent")
+            notice("note: interception is on, but no server is running to hold the request; it was sent")
 
     aside, _ = await make_relay(loaded, means, nowhere, stack)
     kept = BorrowedInterception(folder)

@@ -1,4 +1,4 @@
-"""The page's part about suites, put together from the configuration."""
+"""Build the page's eval calls from the configuration."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from sightline.transport.embedded.process import KEY_VARIABLE
 
 
 def suites_place(loaded: Configuration) -> tuple[Path, str]:
-    """The folder below which suites may read, and that of the suites as a path from there."""
+    """The folder below which suites may read files, and the suites' folder as a path relative to it."""
     base = Path.cwd() if loaded.path is None else loaded.path.resolve().parent
     place = (base / loaded.settings.evals.folder).resolve()
     root = root_of(base / "sightline.toml")
@@ -33,8 +33,8 @@ def suites_place(loaded: Configuration) -> tuple[Path, str]:
 def evaluation_for(
     loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], began: EvalBegan
 ) -> Evaluation:
-    """Whoever runs this again. Where its targets have providers that the configuration does not know, because AgentV's
-    file beside the suite describes them, that is an evaluation with a relay to them, and all else as it is."""
+    """The evaluation that can repeat a run. If AgentV's file beside the suite defines providers that the configuration
+    does not have, it gets a relay that knows them; everything else is shared."""
     around = evaluation.surroundings
     grown = configuration_for(loaded, around.root, began)
     if grown.catalog is loaded.catalog:
@@ -64,7 +64,8 @@ def evals_of(
     *,
     relaying: Callable[[Configuration], Relay] | None = None,
 ) -> EvalCalls:
-    """What answers the page's calls about suites; close it. `relaying` makes relays to the providers of others."""
+    """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
+    configurations."""
     providers = loaded.catalog.providers.values()
     return EvalCalls(
         EvalParts(

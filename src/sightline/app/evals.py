@@ -1,4 +1,4 @@
-"""Runs of suites, put together from an engine, a logbook and the configuration."""
+"""Build runs of suites from an engine, a logbook and the configuration."""
 
 import logging
 import re
@@ -42,8 +42,8 @@ def evaluation_of(
     client: HttpClient | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Evaluation:
-    """What runs of suites are begun with. `root` is the folder below which suites and their files are. Cases are run
-    `elsewhere`, if that is somewhere."""
+    """What runs of suites need. `root` is the folder that holds the suites and their files. With `elsewhere`, cases run
+    on other machines."""
     around = EvalContext(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
@@ -77,10 +77,10 @@ async def open_evaluation(
     apart: bool = False,
     notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Evaluation]:
-    """The same for a command. A server that runs with this data folder sends its requests, unless they are to be sent
-    `apart`. Its record must open: a run that nobody could go on with is not begun. `cluster` is the address of the one
-    that runs the cases; its machines send by themselves, for they cannot reach a server that listens on this one
-    alone."""
+    """An evaluation for a command. If a server runs with this data folder, it sends the requests, unless `apart`.
+    Raises a Fault if the record cannot be opened, because the run could not be resumed. `cluster` is the address of a
+    cluster that runs the cases; its machines send by themselves, because they cannot reach a server that listens on
+    this machine's loopback."""
     fleet = _fleet(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
@@ -103,7 +103,7 @@ async def open_evaluation(
 
 
 def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
-    """A fleet, and what hosts there need of this configuration."""
+    """The pool of other machines, with what they need of this configuration."""
     from sightline.app.eval_host import introduction
 
     config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
@@ -126,7 +126,8 @@ def _fleet(cluster: str) -> Fleet | None:
 
 
 def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
-    """A toolset's files that lie below the folder of the suites, and the variables that its servers are told."""
+    """What a toolset needs on another machine: its files below the folder of the suites, and the variables that its MCP
+    servers use."""
     around = tool_surroundings(loaded)
     paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
     # A file of functions has others beside it that it imports; the topmost folder is too much to mean all of it.

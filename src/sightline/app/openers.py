@@ -1,4 +1,4 @@
-"""What a command opens to send or to read: an engine, the record, or a relay without a server."""
+"""What commands open: an engine, the record, or a relay without a server."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def _say_nothing(_line: str) -> None:
-    """For callers that have nobody to tell."""
+    """Ignore a notice."""
 
 
 def counter(data: str | None) -> RequestCounter:
-    """What estimates how many tokens a request has, with what was learned so far."""
+    """Estimates the tokens of requests, with the calibration of this data folder."""
     return RequestCounter(Memory(data_folder(data), SystemClock().now))
 
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
-    """What an engine of this data folder sends for this request, after masks; nothing is opened for it."""
+    """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
     from sightline.exchange.final_body import final_body
     from sightline.exchange.interception_store import KeptInterception
 
@@ -47,9 +47,9 @@ async def open_engine(
     apart: bool = False,
     notice: Callable[[str], None] = _say_nothing,
 ) -> AsyncIterator["Engine"]:
-    """An engine that is ready to send, and is closed with all that it started. A server that runs with this data folder
-    sends for it, unless it is to send `apart`. A record that cannot be opened keeps nobody from an answer: the engine
-    says what is wrong with it. `notice` takes lines for the person at the command."""
+    """An engine that is ready to send, closed with all that it started. If a server runs with this data folder, it
+    sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and reports why.
+    `notice` takes lines for the user."""
     from dataclasses import replace
 
     from sightline.app.command_engine import engine_here, engine_through, running_server
@@ -78,7 +78,7 @@ async def open_engine(
 
 @asynccontextmanager
 async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
-    """The record, also while a server writes to it. `store` is the URL of a database in place of the folder's own."""
+    """The record, which a server may be writing to. `store` is the URL of a database that replaces the folder's own."""
     record = await open_configured_store(loaded, data_folder(data), store, SystemClock())
     try:
         await record.settle()
@@ -91,8 +91,8 @@ async def open_record(loaded: Configuration, data: str | None, store: str = "") 
 async def open_relay(
     loaded: Configuration, data: str | None, *, store: str = "", unattended: Callable[[], None] | None = None
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
-    """A relay without a server, and the record that it writes to. With `unattended` what a rule would hold is sent, and
-    this is called."""
+    """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
+    is sent, and this is called."""
     from sightline.exchange.interception_store import BorrowedInterception
 
     clock, folder = SystemClock(), data_folder(data)

@@ -1,4 +1,4 @@
-"""The parts that more than one way of running the program needs: what sends, what is sent through, what records."""
+"""Parts that several commands and the server share: what sends, and what records."""
 
 import random
 import secrets
@@ -54,7 +54,7 @@ def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
 
 
 def is_installed() -> bool:
-    """Whether the embedded model can be started: its engine and its weights are there."""
+    """Whether the engine and the weights of the embedded model are installed."""
     from sightline.transport.embedded.child import ENGINE
     from sightline.transport.embedded.weights import find_weights
 
@@ -62,7 +62,7 @@ def is_installed() -> bool:
 
 
 async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str:
-    """Why the embedded model does not answer at this moment; nothing where it does."""
+    """Why the embedded model does not answer now; empty if it does."""
     if model.elsewhere is not None:
         headers = (("authorization", f"Bearer {model.elsewhere.key}"),)
         return await probe(client, HttpRequest("GET", f"{model.elsewhere.url}/v1/models", headers, b""))
@@ -74,7 +74,7 @@ async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str
 
 
 async def diagnose_embedded(loaded: Configuration) -> list[DiagnosisFinding]:
-    """What is right and wrong with the embedded model."""
+    """Check the embedded model and report what was found."""
     model = make_embedded_model(loaded)
     async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
 
@@ -122,7 +122,7 @@ def price_list(catalog: Catalog) -> "PriceList":
 
 @dataclass(frozen=True, slots=True)
 class RelayResources:
-    """What relays send with, which all of a program's relays share."""
+    """What all relays of a program share."""
 
     memory: Memory
     embedded: EmbeddedModel
@@ -130,7 +130,7 @@ class RelayResources:
 
 
 def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> RelayResources:
-    """They start nothing before they are needed; the stack closes them."""
+    """Make what relays share. Nothing starts before it is needed; the stack closes it."""
     means = RelayResources(Memory(folder, SystemClock().now), make_embedded_model(loaded), http_client(loaded))
     stack.callback(means.memory.save)
     stack.push_async_callback(means.embedded.close)
@@ -149,9 +149,9 @@ async def make_relay(
     interception: "KeptInterception | None" = None,
     unattended: "Callable[[], None] | None" = None,
 ) -> tuple["Relay", "Hub"]:
-    """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
-    rules and masks of `interception` apply; with `unattended` nobody can release what a rule would hold, and it is
-    called for each such request instead."""
+    """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too. The
+    rules and masks of `interception` apply. With `unattended`, no one can release what a rule would hold: it is sent,
+    and this is called for each such request."""
     from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hub
 
@@ -167,7 +167,7 @@ async def make_relay(
 def relay_of(
     loaded: Configuration, means: RelayResources, hub: "Hub", holds: "Holds", own: frozenset[tuple[str, int]]
 ) -> "Relay":
-    """A relay to the providers of this configuration, for whoever has a hub and holds."""
+    """A relay to the providers of this configuration, with an existing hub and existing holds."""
     from sightline.exchange.relay import Relay
 
     clock = SystemClock()
@@ -186,14 +186,14 @@ def relay_of(
 
 
 def hearing(store: "Store") -> "Hear | None":
-    """Where to say what replies say, if this store wants to know before it looks for itself."""
+    """Where to report what replies say, if this store takes it."""
     from sightline.store.sqlite import SqliteStore
 
     return store.hear if isinstance(store, SqliteStore) else None
 
 
 def _also(record: "Record", export: "Record") -> "Record":
-    """Recording, of which another hears once it is done."""
+    """Record, then export."""
 
     def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
@@ -203,26 +203,26 @@ def _also(record: "Record", export: "Record") -> "Record":
 
 
 def nowhere(_entries: Sequence["Entry"]) -> None:
-    """For what is on no record."""
+    """Record nothing."""
 
 
 async def open_exporter(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter | None":
-    """What tells a collector of everything that is recorded, and of runs; None where none is configured."""
+    """The exporter to the configured OpenTelemetry collector; None where none is configured."""
     if not loaded.settings.telemetry.otlp_endpoint:
         return None
     from importlib.metadata import version
 
     from sightline.telemetry.exporter import Exporter
 
-    told = loaded.settings.telemetry
-    values = {name: loaded.environment.get(variable, "").strip() for name, variable in told.env_headers.items()}
+    telemetry = loaded.settings.telemetry
+    values = {name: loaded.environment.get(variable, "").strip() for name, variable in telemetry.env_headers.items()}
     headers = {name: value for name, value in values.items() if value}
     exporter = Exporter(
         client,
-        told.otlp_endpoint,
+        telemetry.otlp_endpoint,
         version=version("sightline"),
         headers=headers,
-        with_content=told.content,
+        with_content=telemetry.content,
         now=SystemClock.now,
     )
     return await stack.enter_async_context(exporter)

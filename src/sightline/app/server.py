@@ -1,4 +1,4 @@
-"""The server with everything behind it."""
+"""Build the server and everything that it serves."""
 
 import asyncio
 import secrets
@@ -55,10 +55,10 @@ async def open_server(
     replay: "Expression | None" = None,
     fast: bool = False,
 ) -> AsyncIterator[tuple["ListeningServer", str]]:
-    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database in place
-    of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
-    sent to anybody; `fast` does so without the waits that there were."""
-    # Commands that serve nobody start without all of this.
+    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
+    replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
+    sent to a provider; with `fast`, without the recorded delays."""
+    # Imported here, so that commands without a server start quickly.
     from sightline.app.workbench import Parts, assemble_workbench
     from sightline.exchange.retention import Retention
     from sightline.gateway.gateway import Gateway
@@ -124,7 +124,7 @@ async def open_server(
 
 
 def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "OriginGuard"]:
-    """The address as a person would write it, and who guards the door there."""
+    """The address as a user would type it, and the guard for it."""
     from sightline.web.guard import LOOPBACK, OriginGuard, host_name
 
     name = host_name(host)
@@ -135,7 +135,7 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "Origin
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What answers behind the server. Where it answers from the record, nobody sends."""
+    """What the server serves. When it answers from the record, only the first three are there."""
 
     relay: "RequestHandler"
     hub: "Hub"
@@ -149,12 +149,12 @@ class _Behind:
     providers: "Providers | None" = None
 
     async def close_commands(self, grace: float) -> None:
-        """Let requests of commands end within so many seconds."""
+        """Let commands' requests finish within so many seconds."""
         if self.commands is not None:
             await self.commands.close(grace)
 
     async def close(self, grace: float) -> None:
-        """End what no client waits for, which is not among the server's requests."""
+        """End background work that no client waits for."""
         await self.leave_runs()
         if self.resending is not None:
             await self.resending.close(grace)
@@ -162,7 +162,7 @@ class _Behind:
             await self.chat.service.close(grace)
 
     async def leave_runs(self) -> None:
-        """Let go of runs while they can still be taken up: a request that is cut off would be their end."""
+        """Leave runs in a state from which they can be resumed, before their requests are aborted."""
         if self.evals is not None:
             await self.evals.close()
         if self.runs is not None:
@@ -172,7 +172,7 @@ class _Behind:
 async def _live(
     loaded: Configuration, folder: Path, record: "Store", stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
 ) -> _Behind:
-    """A relay to the providers, and all that sends through it."""
+    """A relay to the providers, and everything that sends through it."""
     from sightline.agent.api.approvals import Approvals
     from sightline.agent.api.runs import Runs
     from sightline.agent.service.approval_store import KeptRules
@@ -219,7 +219,7 @@ async def _live(
 
 
 def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
-    """What says which providers answer."""
+    """Reports which providers answer."""
     from sightline.workbench.providers import Providers
 
     return Providers(
@@ -234,7 +234,7 @@ def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
 def _command_relays(
     loaded: Configuration, means: "SendingMeans", relay: "Relay", hub: "Hub", aside: "Relay"
 ) -> "CommandRelays":
-    """What sends for commands that run beside this server."""
+    """What sends the requests of commands that run beside this server."""
     from sightline.exchange.hub import Hub
     from sightline.workbench.command_relay import CommandRelays
 
@@ -258,7 +258,7 @@ def _command_relays(
 
 
 async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:
-    """Answers from the record."""
+    """Answer from the record."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.recording.library import Library
     from sightline.exchange.replay_handler import ReplayHandler
@@ -269,6 +269,6 @@ async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock:
 
 
 async def _cancel(task: "asyncio.Future[None]") -> None:
-    """Stop it, and wait until it has."""
+    """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The tools that somebody names for a run: on a command line, in a program, or where a run began that is taken up."""
+"""The tools of a run: named on the command line, by a program, or by the run that is resumed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,11 +16,12 @@ from sightline.settings import BuiltinName, Toolset
 
 BUILTIN: tuple[BuiltinName, ...] = get_args(BuiltinName)
 ORIGIN = "tools"
-"""Where a run's origin keeps them. Toolsets alone stand under `toolsets`, as those of the page do."""
+"""The key in a run's origin. Toolsets alone are under `toolsets`, as in runs of the page."""
 
 
 class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`toolsets` are names of the configuration; everything else is an absolute path. `here` is where tools run."""
+    """`toolsets` are names in the configuration; everything else is an absolute path. `here` is the folder in which
+    tools run."""
 
     here: str
     toolsets: tuple[str, ...] = ()
@@ -32,12 +33,12 @@ class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no tools were named."""
+        """Whether no tools are named."""
         return not (self.toolsets or self.python or self.mcp or self.folder)
 
     @property
     def origin(self) -> JsonObject:
-        """What a run keeps, so that it can be taken up with the same tools."""
+        """What a run stores, so that it can be resumed with the same tools."""
         if self == ToolsWanted(here=self.here, toolsets=self.toolsets):
             return {"toolsets": list(self.toolsets), "here": self.here}
         return {ORIGIN: msgspec.to_builtins(self)}
@@ -53,7 +54,7 @@ def parse_tools(
     hooks: Sequence[str] = (),
     here: Path | None = None,
 ) -> ToolsWanted:
-    """What these words mean. One of `tools` is a toolset of the configuration, else a Python file."""
+    """Parse the names of tools. Each of `tools` is a toolset of the configuration, else a Python file."""
     here = (here or Path.cwd()).absolute()
     names = tuple(_builtin(name) for name in builtin)
     known = loaded.settings.tools
@@ -69,7 +70,7 @@ def parse_tools(
 
 
 def tools_of_run(origin: JsonObject) -> ToolsWanted:
-    """The tools that a run was begun with; a fault where nobody but its own program has them."""
+    """The tools of an earlier run. Raises a Fault if they exist only in the program that started it."""
     names, kept = origin.get("toolsets"), origin.get(ORIGIN)
     try:
         if kept is not None:
@@ -78,13 +79,13 @@ def tools_of_run(origin: JsonObject) -> ToolsWanted:
             here = origin.get("here") or str(Path.cwd())
             return msgspec.convert({"here": here, "toolsets": names}, ToolsWanted)
     except msgspec.ValidationError as error:
-        raise Fault(Code.CONFIG, f"the run's tools cannot be read: {error}", hint="Begin another run.") from None
-    hint = "Its tools are functions of the program that began it; begin another there."
-    raise Fault(Code.USAGE, "the run was not begun on the command line or the page", hint=hint)
+        raise Fault(Code.CONFIG, f"the run's tools cannot be read: {error}", hint="Start another run.") from None
+    hint = "Its tools are functions of the program that started it; start another run there."
+    raise Fault(Code.USAGE, "the run was not started on the command line or the page", hint=hint)
 
 
 async def open_tools(loaded: Configuration, wanted: ToolsWanted) -> Opened:
-    """Open them; close what this gives."""
+    """Open the tools; the caller closes the result."""
     unknown = [name for name in wanted.toolsets if name not in loaded.settings.tools]
     if unknown:
         raise _no_toolset(unknown[0], tuple(loaded.settings.tools))

@@ -1,4 +1,4 @@
-"""The workbench put together from what it shows and acts on; the same for the program and for its tests."""
+"""Build the workbench from its parts. The program and the tests use the same function."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ from sightline.workbench.workbench import Workbench
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a workbench is made of. `relay`, `resending`, `chat`, `runs`, `evals` and `commands` are absent where the
-    server answers from the record: then nothing is held and nothing is sent."""
+    """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
+    `resending`, `chat`, `runs`, `evals` and `commands` are None."""
 
     access: Access
     hub: Hub
@@ -60,7 +60,7 @@ class Parts:
 
 
 def assemble_workbench(parts: Parts) -> Workbench:
-    """The workbench."""
+    """Build the workbench."""
     relay = parts.relay
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
@@ -98,6 +98,6 @@ def _provider_calls(providers: Providers) -> Calls:
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:
-    """What the page can open here."""
+    """The views that this server's page offers."""
     others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs), ("evals", parts.evals))
     return ("traffic", *(place for place, part in others if part is not None))

@@ -1,4 +1,4 @@
-"""`sightline ask`: one question to a model, from the exact bytes that leave to the words that come back."""
+"""`sightline ask`: one question to a model."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -21,35 +21,38 @@ FORMS = ("wire", "curl", "python", "canonical")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`ask` and its options."""
+    """Add `ask`."""
     command = commands.add_parser(
         "ask",
-        help="ask a model, or see the exact request that would",
+        help="ask a model, or show the exact request",
         description="Ask a model. The answer streams to stdout; thinking, usage, cost and time go to stderr. Without a "
         "model, a key or a configuration the embedded model answers. With tools the model may call them: each call is "
         "shown, approved, run and sent back until it has answered.",
     )
     command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
     command.add_argument(
-        "-s", "--system", metavar="SYSTEM", help="the system prompt, in place of what the model's family is told"
+        "-s",
+        "--system",
+        metavar="SYSTEM",
+        help="the system prompt, instead of the base instructions of the model's family",
     )
     command.add_argument(
         "--instructions", metavar="TEXT|FILE", help="your instructions, after the system prompt or the family's"
     )
     command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
-    command.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of the answer")
-    command.add_argument("--temperature", type=number, metavar="T", help="how freely the model chooses its words")
+    command.add_argument("--max-tokens", type=count, metavar="N", help="the largest number of tokens in the answer")
+    command.add_argument("--temperature", type=number, metavar="T", help="the sampling temperature")
     command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
-    command.add_argument("--verbosity", default="", metavar="WORD", help="how much a model says, where it can be told")
-    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
-    command.add_argument("--no-stream", action="store_true", help="ask for the whole answer at once")
-    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--dry-run", action="store_true", help="do not ask; show what would be sent")
-    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
     command.add_argument(
-        "--count", action="store_true", help="let the provider count the tokens; that is a call of its own"
+        "--verbosity", default="", metavar="WORD", help="how much the model says, if it has this setting"
     )
-    command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
+    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
+    command.add_argument("--no-stream", action="store_true", help="do not stream the answer")
+    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
+    command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
+    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
+    command.add_argument("--count", action="store_true", help="let the provider count the tokens, with a separate call")
+    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
     add_tool_options(command)
     add_apart(command)
     add_shared(command)
@@ -58,7 +61,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask, or show what would be asked."""
+    """Ask, or show what would be sent."""
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
     from sightline.app.configuration import configuration
@@ -146,7 +149,7 @@ def _schema(path: str | None) -> "JsonObject | None":
 
 
 def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
-    """What would be sent, on stdout; where to, and how much it is, on stderr."""
+    """Show what would be sent, on stdout; the address and the size on stderr."""
     from sightline.cli.answer import tell_additions
     from sightline.dialects import canonical
     from sightline.wire import snippet
@@ -202,12 +205,12 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
             if engine.unrecorded is not None:
-                say(f"warning: this will not be on record: {engine.unrecorded.message}")
+                say(f"warning: this will not be recorded: {engine.unrecorded.message}")
                 if engine.unrecorded.hint:
                     say(f"hint: {engine.unrecorded.hint}")
             reply = await _answer(arguments, ready, engine)
         if engine.memory.trouble:
-            say(f"note: what was learned could not be kept: {engine.memory.trouble}")
+            say(f"note: the calibration of token estimates could not be saved: {engine.memory.trouble}")
         return reply
 
     return _exit_code(asyncio.run(ask()))
@@ -240,11 +243,11 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
 
 
 def _ignore(_event: object) -> None:
-    """The whole reply is printed at the end."""
+    """Ignore events; the whole reply is printed at the end."""
 
 
 def _exit_code(reply: "Reply") -> int:
-    """The exit code; an answer that is not whole is never a success in silence."""
+    """The exit code. An incomplete answer is reported and is not a success."""
     from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
     from sightline.cli.program import EXIT_FAILED
     from sightline.model.parts import Text

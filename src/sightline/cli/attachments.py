@@ -1,6 +1,6 @@
 """Files as parts of a message.
 
-Only what a person named goes out, and never where it lies on this machine: an absolute path is cut to the name.
+Only files that the user names are sent, and never their location: an absolute path is reduced to the file name.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from sightline.errors import Code, Fault
 from sightline.model.parts import Part
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of all files together; providers take less."""
+"""The limit of all files together; providers allow less."""
 
 
 def parts_from_files(paths: Iterable[str]) -> tuple[Part, ...]:
@@ -41,12 +41,14 @@ def _content(path: str, room: int) -> bytes:
         raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
     if len(data) > room:
         most = f"{MOST_BYTES // 1024 // 1024} MiB"
-        raise Fault(Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach less of them.")
+        raise Fault(
+            Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach fewer or smaller files."
+        )
     return data
 
 
 def _display_path(path: str) -> str:
-    """The path as it was given if it leads down from here, else the bare name."""
+    """The path as given if it leads down from the current folder, else the file name."""
     pure = PurePath(path)
     shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
     # A line break in a name would end the line that names the file.

@@ -1,4 +1,4 @@
-"""Calls and results in a line or a few, with what is left out stated."""
+"""Calls and results in one or a few lines, with a note of what is left out."""
 
 from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord
@@ -10,12 +10,12 @@ LONGEST_LINE = 160
 MOST_LINES = 4
 
 _FATES = {
-    "refused": "not run, its arguments cannot be used",
+    "refused": "not run, its arguments are invalid",
     "denied": "denied",
     "answered": "answered by hand",
     "cancelled": "not run",
     "limit": "not run",
-    "cut": "not run, the reply was cut",
+    "cut": "not run, the reply was truncated",
 }
 _DENIED = {"hook": "denied by a hook", "rule": "denied by a rule", "nobody": "denied, no one is there to approve it"}
 
@@ -27,12 +27,12 @@ def call_line(name: str, arguments: JsonObject | str) -> str:
 
 
 def progress_line(name: str, words: str) -> str:
-    """How far it is."""
+    """The progress of a call."""
     return f"· {name}: {clip(' '.join(words.split()))}"
 
 
 def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> str:
-    """What came of it."""
+    """The result of a call."""
     notes = [how] if how else []
     if outcome is not None and outcome.is_error and not how:
         notes.append("error")
@@ -42,20 +42,20 @@ def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> st
 
 
 def record_lines(record: CallRecord) -> str:
-    """A call that is over, by what became of it."""
+    """A finished call, by its outcome."""
     how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
     return result_lines(record.name, record.outcome, how=how)
 
 
 def _whole(outcome: ToolOutcome) -> str:
-    """A result as text, and how many parts it has besides."""
+    """A result as text, and the number of its other parts."""
     media = sum(not isinstance(part, Text) for part in outcome.parts)
     more = f"[{media} part{'s' if media > 1 else ''} that {'are' if media > 1 else 'is'} not text]" if media else ""
     return "\n".join(filter(None, (words_of(outcome), more)))
 
 
 def fold(text: str) -> str:
-    """A few lines of a text, and how many are missing."""
+    """The first lines of a text, and how many are missing."""
     lines = text.strip("\n").split("\n")
     shown = [clip(line.rstrip()) for line in lines[:MOST_LINES]]
     missing = len(lines) - len(shown)

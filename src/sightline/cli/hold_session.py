@@ -1,4 +1,4 @@
-"""`sightline run --hold`: a rule that holds the requests of one session, for as long as its client runs."""
+"""`sightline run --hold`: a rule that holds the requests of one session while its client runs."""
 
 import fcntl
 import http.client
@@ -27,8 +27,8 @@ _PATIENCE = 10
 
 @contextmanager
 def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
-    """Every request of this session is held, before any other rule is asked. Where interception is off, the rules are
-    switched on, because they would not hold anything else. `folder` is the server's data folder."""
+    """Hold every request of this session, before any other rule applies. If interception is off, the rules are switched
+    on; by themselves they would hold nothing else. `folder` is the server's data folder."""
     rule = _rule(session)
     server = _Server(url, token, folder)
     server.change(lambda rules: [rule, *_without(rule, rules)])
@@ -48,8 +48,8 @@ def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[N
 
 @contextmanager
 def _telling_links(server: "_Server", session: str) -> Iterator[None]:
-    """Print the link of each request of this session as soon as it is held. Without these lines the session is held
-    all the same, so that a server that tells no facts is none to stop for."""
+    """Print the link of each held request of this session. If the server's events cannot be read, requests are held all
+    the same."""
     try:
         connection, facts = server.facts()
     except (OSError, http.client.HTTPException):
@@ -106,8 +106,8 @@ class _Server:
         self._folder = folder
 
     def change(self, how: Change) -> None:
-        """Put other rules in the place of those that are there. One run at a time: of two that read the same list, the
-        rule of one would be lost, and its requests would leave without being held."""
+        """Replace the rules, one process at a time. If two read the same list, the rule of one would be lost and its
+        requests would not be held."""
         with lock_file(self._folder / _CHANGING, fcntl.LOCK_EX):
             rules = self.request("GET", _RULES)
             if not isinstance(rules, list):
@@ -115,7 +115,7 @@ class _Server:
             self.request("PUT", _RULES, how(rules))
 
     def link_to(self, exchange: str) -> str:
-        """What opens an exchange on the server's page."""
+        """The address of an exchange on the page."""
         return RunningServer(f"http://{self._at.netloc}", self._token).link_to(exchange)
 
     def facts(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
@@ -135,7 +135,7 @@ class _Server:
         return connection, answer
 
     def request(self, method: str, path: str, value: Json = None) -> Json:
-        """What the API answers."""
+        """Call the API."""
         connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
         headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
         body = None if method == "GET" else json.dumps(value)
@@ -144,9 +144,9 @@ class _Server:
             answer = connection.getresponse()
             said = answer.read()
             if answer.status >= 400:
-                raise _not_understood(f"{method} {path} is answered with {answer.status}")
-            told: Json = json.loads(said) if said.strip() else None
-            return told
+                raise _not_understood(f"{method} {path} returned status {answer.status}")
+            value: Json = json.loads(said) if said.strip() else None
+            return value
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _not_understood(f"{method} {path}: {error}") from None
         finally:
@@ -154,5 +154,5 @@ class _Server:
 
 
 def _not_understood(why: str) -> Fault:
-    hint = "Is it an older Sightline that runs there? End it and run this again, or leave --hold out."
-    return Fault(Code.USAGE, f"the server does not take a rule for this session: {why}", hint=hint)
+    hint = "Perhaps the running server is older. Stop it and try again, or leave out --hold."
+    return Fault(Code.USAGE, f"the server does not accept a rule for this session: {why}", hint=hint)

@@ -1,4 +1,4 @@
-"""Options that every command understands, and the values that options take."""
+"""Options that all commands have, and the types of option values."""
 
 import argparse
 import math
@@ -8,29 +8,27 @@ from sightline.cli.terminal import read
 from sightline.errors import Code, Fault
 
 _FILE_NAME = re.compile(r"\S*(/\S*|\.[A-Za-z]\w{0,4})")
-"""One word that has a slash, or ends like the name of a file."""
+"""One word that contains a slash or ends like a file name."""
 
 
 def add_shared(command: argparse.ArgumentParser) -> None:
-    """`--config`, `--data` and `--log-level`."""
+    """Add `--config`, `--data` and `--log-level`."""
     command.add_argument("--config", metavar="FILE", help="configuration (default: ./sightline.toml, then the user's)")
-    command.add_argument(
-        "--data", metavar="DIR", help="where Sightline keeps what it records and learns (or SIGHTLINE_DATA)"
-    )
+    command.add_argument("--data", metavar="DIR", help="the data folder (or SIGHTLINE_DATA)")
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
 
 
 def add_apart(command: argparse.ArgumentParser) -> None:
-    """`--apart`, for commands that a running server sends for."""
+    """Add `--apart`, for commands whose requests a running server sends."""
     command.add_argument(
-        "--apart", action="store_true", help="send from this process, also where a server runs with this data folder"
+        "--apart", action="store_true", help="send from this process even if a server runs with this data folder"
     )
 
 
 def count(text: str) -> int:
     """A whole number of at least 1."""
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -41,7 +39,7 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return value
 
 
@@ -54,7 +52,7 @@ def amount(text: str) -> float:
 
 
 def instructions_in(given: str | None, otherwise: str = "") -> str:
-    """The text of an option that takes a text or the name of a file; `otherwise` where it is not given."""
+    """The text of an option that takes a text or a file name; `otherwise` if it is not given."""
     if given is None:
         return otherwise
     from pathlib import Path

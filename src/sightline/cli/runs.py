@@ -1,4 +1,4 @@
-"""`sightline runs`: the runs with tools that are on record, and one of them round by round."""
+"""`sightline runs`: list the recorded runs with tools, or show one round by round."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -18,19 +18,19 @@ _LONGEST_TEXT = 2000
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`runs` and its options."""
+    """Add `runs`."""
     command = commands.add_parser(
         "runs",
         help="list runs with tools, or show one",
         description="List the runs with tools that are on record, newest first, or show one of them round by round.",
     )
-    command.add_argument("--json", action="store_true", help="one JSON object a line")
+    command.add_argument("--json", action="store_true", help="print one JSON object per line")
     command.add_argument(
-        "--limit", type=count, default=_USUAL, metavar="N", help=f"at most so many (default: {_USUAL})"
+        "--limit", type=count, default=_USUAL, metavar="N", help=f"the largest number to list (default: {_USUAL})"
     )
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-    command.add_argument("id", nargs="?", default="", metavar="RUN", help="one run: its id, or the beginning of it")
+    command.add_argument("id", nargs="?", default="", metavar="RUN", help="one run: its id, or how it begins")
     command.set_defaults(run=run)
 
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def find_run(runner: "Runner", text: str) -> str:
-    """The run whose id begins so; a fault if none does, or several do."""
+    """The run whose id begins with this text. Raises a Fault if none does, or several do."""
     from sightline.agent.service.run_log import PREFIX
 
     found = [log.name.removeprefix(PREFIX) for log in await runner.logbook.logs(PREFIX + text)] if text else []

@@ -1,7 +1,7 @@
-"""A server for runs: the one that is running already, else one of their own, which ends with the last of them.
+"""A server for runs: the one that is running, else one that they start and that ends with the last of them.
 
 Every run holds a shared lock on a file in the data folder. A server that was started for runs waits for the exclusive
-lock and ends once it has it: however its runs end, it never stays behind, and no run is left without it.
+lock and ends once it has it. However its runs end, it never stays behind, and no run loses it.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class SharedServer:
 
     @property
     def link(self) -> str:
-        """What opens its page."""
+        """The link that opens its page."""
         return f"{self.url}/?token={self.token}"
 
 
@@ -44,11 +44,8 @@ class SharedServer:
 def share_server(
     host: str, port: int, folder: Path, *, options: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[SharedServer]:
-    """The server of this data folder, wherever it listens, for as long as the context lasts.
-
-    One that has to be started takes this address, or a free port where something else listens there; `options` and
-    `environment` are for it. Port 0 always starts one.
-    """
+    """The server of this data folder, while the context is open. If none is running, one is started at this address, or
+    at a free port if the address is taken, with these `options` and this `environment`. Port 0 always starts one."""
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
@@ -70,12 +67,12 @@ def share_server(
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether runs share a server of this data folder now, which ends with the last of them."""
+    """Whether runs currently share a server of this data folder, which ends with the last of them."""
     return (folder / RUN_LOCK).exists() and not _is_unused(folder / RUN_LOCK)
 
 
 def serve(lock: str, words: list[str]) -> int:
-    """Be a server until no run is left; the body of the process that is started for runs."""
+    """Serve until no run is left: the main function of the process that is started for runs."""
     from sightline.cli.program import main
 
     threading.Thread(target=_end_when_unused, args=(lock,), daemon=True).start()
@@ -91,7 +88,7 @@ def _end_when_unused(lock: str) -> None:
 def _start_server(
     folder: Path, words: Sequence[str], environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
-    """A server of our own once it listens, and its port. Ctrl-C in this terminal is not for it."""
+    """Start a server and wait until it listens; returns it and its port. Ctrl-C in this terminal does not reach it."""
     log = folder / _LOG
     command = [sys.executable, "-c", _SERVE, str(folder / RUN_LOCK), *words]
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
@@ -119,7 +116,7 @@ def _not_started(log: Path) -> Fault:
     hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), "")
     return Fault(
         Code.CONFIG,
-        f"the server did not start: {error or (lines[-1] if lines else 'it said nothing')}",
+        f"the server did not start: {error or (lines[-1] if lines else 'there is no output')}",
         hint=hint or "Try `sightline serve` to see more.",
     )
 
@@ -135,7 +132,7 @@ def _is_unused(path: Path) -> bool:
 
 @contextmanager
 def lock_file(path: Path, how: int) -> Iterator[None]:
-    """Hold a lock of the data folder, for which every process that wants it waits its turn."""
+    """Hold a lock of the data folder; waits for other processes."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, how)

@@ -1,4 +1,4 @@
-"""`sightline show`: one exchange of the record, for a person or as something to use."""
+"""`sightline show`: one recorded exchange, as a summary or in another format."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -14,17 +14,17 @@ FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har",
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`show` and its options."""
+    """Add `show`."""
     command = commands.add_parser(
         "show",
-        help="show one exchange of the record",
+        help="show one recorded exchange",
         description="Show one exchange: a summary, or with --as the exact body that was sent, a command that sends it "
         "again, the request in the raw schema, the reply's events, every fact, an HTTP archive, or a page to share.",
     )
-    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: a summary)")
+    command.add_argument("--as", dest="form", choices=FORMS, help="the format (default: a summary)")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-    command.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    command.add_argument("id", metavar="ID", help="its id, or how it begins")
     command.set_defaults(run=run)
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes:
-    """The exchange in one of the forms."""
+    """The exchange in one of the formats."""
     match form:
         case "curl" | "python":
             from sightline.exchange.recording.replay_request import call_of
@@ -85,7 +85,7 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
             return page(exchange)
         case _:
             if exchange.attempt is None:
-                say("note: it was not sent to anybody; this is what would have been")
+                say("note: it was not sent; this is what would have been sent")
             return exchange.sent
 
 

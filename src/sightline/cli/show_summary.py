@@ -1,4 +1,4 @@
-"""One exchange in a few readable lines: what it was, what was said last, what came back, what it took."""
+"""The summary of one exchange: request, last messages, answer, usage."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,7 +21,7 @@ def summary_lines(exchange: RecordedExchange) -> Iterator[str]:
     sent = f" as {exchange.model}" if exchange.model != summary.model else ""
     spoken = f", asked in {exchange.spoken}" if exchange.spoken != summary.dialect else ""
     pieces = _many(len(exchange.frames), "piece")
-    told = {
+    rows = {
         "exchange": exchange.id + (f" (replays {summary.origin})" if summary.origin else ""),
         "when": f"{when:%Y-%m-%d %H:%M:%S %Z}",
         "client": " ".join(filter(None, (summary.client, f"session {summary.session}" if summary.session else ""))),
@@ -35,7 +35,7 @@ def summary_lines(exchange: RecordedExchange) -> Iterator[str]:
         "continues": summary.previous,
         "bytes": f"{len(exchange.sent):,} sent, {len(exchange.reply_body):,} back in {pieces}",
     }
-    for name, value in told.items():
+    for name, value in rows.items():
         if value:
             yield f"{name:<10}{harmless(value)}"
     for loss in exchange.losses:
@@ -67,7 +67,7 @@ def _times(exchange: RecordedExchange) -> str:
 
 
 def _request(exchange: RecordedExchange) -> Iterator[str]:
-    """What was said since the model spoke last; the rest of the conversation is only counted."""
+    """The messages since the model's last answer; the earlier ones are only counted."""
     try:
         request = exchange.request()
     except Fault as fault:

@@ -1,4 +1,4 @@
-"""The options of a run with tools: which tools, how far it may go, and who approves."""
+"""The options of a run with tools: the tools, the limits, and who approves."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _ONLY_WITH_TOOLS = (
 
 
 def add_tool_options(command: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """Add all of them."""
     add_tool_sources(command)
     limits = command.add_argument_group("limits of a run with tools")
     limits.add_argument("--max-requests", type=count, metavar="N", help="requests to the model (default: 50)")
@@ -28,7 +28,7 @@ def add_tool_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_tool_sources(command: argparse.ArgumentParser) -> None:
-    """Which tools, and who approves."""
+    """Add the options for tools and approval."""
     tools = command.add_argument_group("tools")
     tools.add_argument(
         "--tools",
@@ -40,14 +40,16 @@ def add_tool_sources(command: argparse.ArgumentParser) -> None:
     tools.add_argument(
         "--mcp", action="append", default=[], metavar="CONFIG", help="a file that names MCP servers; repeatable"
     )
-    tools.add_argument("--folder", default="", metavar="DIR", help="a folder for the built-in tools (default: here)")
+    tools.add_argument(
+        "--folder", default="", metavar="DIR", help="a folder for the built-in tools (default: the current one)"
+    )
     tools.add_argument(
         "--builtin", default="", metavar="NAMES", help="built-in tools, with commas (default for --folder: which read)"
     )
     tools.add_argument("--hooks", action="append", default=[], metavar="FILE", help="hooks of the run; repeatable")
     approval = tools.add_mutually_exclusive_group()
     approval.add_argument("--yes", action="store_true", help="run every call without asking")
-    approval.add_argument("--confirm", action="store_true", help="ask about every call, also about what rules allow")
+    approval.add_argument("--confirm", action="store_true", help="ask about every call, even if a rule allows it")
 
 
 def has_tools(arguments: argparse.Namespace) -> bool:
@@ -56,18 +58,18 @@ def has_tools(arguments: argparse.Namespace) -> bool:
 
 
 def refuse_without_tools(arguments: argparse.Namespace) -> None:
-    """Refuse what means nothing for a question without tools."""
+    """Refuse options that mean nothing without tools."""
     if has_tools(arguments):
         return
     for name in _ONLY_WITH_TOOLS:
         if getattr(arguments, name):
             option = f"--{name.replace('_', '-')}"
             hint = "Name tools with --tools, --mcp, --folder or --builtin, or leave it out."
-            raise Fault(Code.USAGE, f"{option} is for a run with tools", hint=hint)
+            raise Fault(Code.USAGE, f"{option} needs tools", hint=hint)
 
 
 def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
-    """What the options mean."""
+    """The tools that the options name."""
     from sightline.app.tool_choice import parse_tools
 
     return parse_tools(
@@ -81,7 +83,7 @@ def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWa
 
 
 def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "RunLimits":
-    """How far the run may go; whether somebody `is_asked` when it has gone so far."""
+    """The limits of the run; `is_asked` if the user is asked when one is reached."""
     from sightline.agent.core.limits import RunLimits
 
     return RunLimits(

@@ -1,4 +1,4 @@
-"""Typed bodies and queries of the API's calls."""
+"""The bodies and queries of API calls, read into typed values."""
 
 from typing import TypeVar
 from urllib.parse import parse_qs
@@ -15,19 +15,19 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """There is nothing to say."""
+    """An empty body."""
 
 
 def one(parameters: dict[str, list[str]], name: str) -> str:
-    """The value of a query's parameter, empty where it is not there."""
+    """The value of a query parameter; empty if it is missing."""
     return parameters[name][-1] if name in parameters else ""
 
 
 async def read_body(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
-    """The body of a call as what it should be, of so many bytes at most."""
-    told = await order(receive, most)
+    """The body of a call, read into a struct. Raises a Fault if it does not fit or has more than `most` bytes."""
+    body = await order(receive, most)
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(body, kind)
     except MISFIT as error:
         names = ", ".join(kind.__struct_fields__) or "nothing"
         hint = f"It takes {names}: docs/reference/http.md says what each is."
@@ -35,7 +35,7 @@ async def read_body(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY)
 
 
 class Query:
-    """The parameters behind the ? of an address."""
+    """The query parameters of an address."""
 
     def __init__(self, text: str) -> None:
         self._told = parse_qs(text, keep_blank_values=True)
@@ -44,7 +44,7 @@ class Query:
         return name in self._told
 
     def text(self, name: str) -> str:
-        """A text, empty where it is left out."""
+        """A text; empty if the parameter is missing."""
         return one(self._told, name)
 
     def number(self, name: str, usual: int) -> int:
@@ -57,7 +57,7 @@ class Query:
         return int(text)
 
     def is_set(self, name: str) -> bool:
-        """Whether something is switched on."""
+        """Whether a switch is on."""
         text = self.text(name)
         if text in ("", "0", "false", "1", "true"):
             return text in ("1", "true")

@@ -1,4 +1,4 @@
-"""What a call of the API wants to be done: the JSON in its body."""
+"""The JSON body of an API call."""
 
 from typing import Final
 
@@ -9,31 +9,31 @@ from sightline.wire.jsontext import decode
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_WITH_BODY: Final = 2 * MOST_BYTES
-"""For an order that holds a request body of the most that the gateway takes, written as a JSON string."""
+"""The limit for a call that holds a whole request body as a JSON string."""
 
 
 async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
-    """The object; none is an empty one."""
+    """The body as a JSON object; an empty body is an empty object."""
     wanted = await read_json(receive, most)
     if not isinstance(wanted, dict):
-        raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send one JSON object, or nothing.")
+        raise Fault(Code.INVALID_REQUEST, "the body is not a JSON object", hint="Send one JSON object, or nothing.")
     return wanted
 
 
 async def read_json(receive: Receive, most: int = MOST_BYTES) -> Json:
-    """The value, whatever it is; no body at all is an empty object."""
+    """The body as JSON; an empty body is an empty object."""
     data = await read_bytes(receive, most)
     return decode(data) if data.strip() else {}
 
 
 async def read_bytes(receive: Receive, most: int) -> bytes:
-    """The body as it came."""
+    """The body as bytes."""
     pieces: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Fault(Code.CANCELLED, "the request broke off", hint="Send it again.")
+            raise Fault(Code.CANCELLED, "the request was aborted", hint="Send it again.")
         piece = message.get("body", b"")
         size += len(piece)
         if size <= most:  # the rest is heard all the same: most clients look for an answer only behind it
@@ -41,6 +41,6 @@ async def read_bytes(receive: Receive, most: int) -> bytes:
         if not message.get("more_body", False):
             break
     if size > most:
-        told = f"the body is larger than {most >> 20} MiB"
-        raise Fault(Code.REQUEST_TOO_LARGE, told, hint="Send less.", status=413)
+        message = f"the body is larger than {most >> 20} MiB"
+        raise Fault(Code.REQUEST_TOO_LARGE, message, hint="Send less.", status=413)
     return b"".join(pieces)

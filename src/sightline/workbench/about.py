@@ -1,4 +1,4 @@
-"""What this server is, for whoever opens its page: models, providers, and how clients are pointed here."""
+"""What the page needs to know about this server: models, providers, and how to connect clients."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,7 +19,7 @@ def about(
     places: tuple[Place, ...] = ("traffic",),
     toolsets: Sequence[str] = (),
 ) -> About:
-    """All of it, as it is now."""
+    """The current state."""
     models = [
         ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
         for each in list_models(catalog, has_key)
@@ -37,8 +37,8 @@ def about(
 
 
 def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
-    """What is configured at providers that need no key. Whether they run nobody knows, so clients are not told of it; a
-    person who wrote it down wants to choose it."""
+    """Models that are configured at providers without a key. Whether such a provider runs is not known, so clients are
+    not offered them; the user who configured them can choose them."""
     for owner, provider in catalog.providers.items():
         if not provider.key_env and not provider.embedded:
             own = (name.removeprefix(f"{owner}/") for name in catalog.models if name.startswith(f"{owner}/"))

@@ -1,4 +1,4 @@
-"""Who may see the record: whoever knows the token, by a header, or by the cookie that the printed link leaves."""
+"""Access by the token: in a header, or in the cookie that the printed link sets."""
 
 import hashlib
 import hmac
@@ -12,30 +12,30 @@ _A_MONTH = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The token, and the port: browsers do not part cookies by port, so that its name does."""
+    """The token and the port. Browsers share cookies between ports, so the cookie's name has the port in it."""
 
     token: str
     port: int
 
     def is_granted(self, headers: Headers) -> bool:
-        """Whether the request shows the token."""
+        """Whether the request has the token."""
         scheme, _, shown = header(headers, b"authorization").partition(" ")
         if scheme.lower() == "bearer" and self._is_token(shown.strip()):
             return True
         return any(self._is_token(value) for value in self._cookies(headers))
 
     def is_in(self, query: str) -> bool:
-        """Whether the query of the printed link holds the token."""
+        """Whether the query of the printed link has the token."""
         return any(self._is_token(value) for value in parse_qs(query).get("token", ()))
 
     def proof(self, query: str) -> str:
-        """The answer to the challenge in a query, by which a program of the same person knows this server."""
+        """The response to the challenge in a query, by which another program of the user recognises this server."""
         challenge = parse_qs(query).get("challenge", [""])[0]
         return proof_of(self.token, challenge) if challenge else ""
 
     @property
     def cookie(self) -> bytes:
-        """What keeps a browser known: out of reach for scripts, and never sent along from another site."""
+        """The cookie: not readable by scripts, and not sent with requests of other sites."""
         return f"{self._name}={self.token}; Path=/; Max-Age={_A_MONTH}; HttpOnly; SameSite=Strict".encode()
 
     @property
@@ -56,5 +56,5 @@ class Access:
 
 
 def proof_of(token: str, challenge: str) -> str:
-    """What only who knows the token can say to a challenge; the token itself is not told."""
+    """The response to a challenge, which proves knowledge of the token without sending it."""
     return hmac.new(token.encode(), f"sightline {challenge}".encode(), hashlib.sha256).hexdigest()

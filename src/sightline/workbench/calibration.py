@@ -1,4 +1,4 @@
-"""What providers' counts have taught about the estimates of each model: looked at, and forgotten."""
+"""The API calls for the calibration of token estimates: show it, and reset it."""
 
 from collections.abc import Awaitable, Callable
 
@@ -11,13 +11,13 @@ from sightline.web.routes import ApiCall, Calls
 
 
 class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget what was learned of this model, `provider/model` or its name alone; without one, of all."""
+    """Forget the calibration of this model, `provider/model` or its name alone; without one, of all models."""
 
     model: str = ""
 
 
 class LearnedShown(msgspec.Struct, frozen=True):
-    """What is known of each model: its estimate is taken times `factor`, plus `added`."""
+    """The calibration of each model: its estimates are multiplied by `factor`, plus `added`."""
 
     lessons: tuple[Lesson, ...]
 
@@ -29,7 +29,7 @@ class ForgottenShown(msgspec.Struct, frozen=True):
 
 
 def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
-    """The two calls. `settled` waits for lessons that are still being learned: they are shown, and forgotten, too."""
+    """The two calls. `settled` waits until pending counts are learned, so that they are included."""
 
     async def lessons() -> LearnedShown:
         if settled is not None:
@@ -37,9 +37,9 @@ def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | N
         return LearnedShown(tuple(memory.lessons()))
 
     async def forget(call: ApiCall) -> ForgottenShown:
-        told = await read_body(call.receive, ForgetWanted)
+        body = await read_body(call.receive, ForgetWanted)
         if settled is not None:
             await settled()
-        return ForgottenShown(tuple(memory.forget(told.model)))
+        return ForgottenShown(tuple(memory.forget(body.model)))
 
     return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}

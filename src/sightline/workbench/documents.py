@@ -1,4 +1,4 @@
-"""A document of any dialect opened in the editor: a request of our own, held until a person sends or drops it."""
+"""Opens a document of any dialect in the editor: a request of our own, held until the user sends or drops it."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ _HEADERS = (("content-type", "application/json"), ("user-agent", AGENT))
 
 
 class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request body and its dialect. `model` is for a document that names none, or is to go to another one."""
+    """A request body and its dialect. `model` replaces the document's model, or names one where it has none."""
 
     dialect: str
     body: str
@@ -26,14 +26,14 @@ class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Documents:
-    """`resending` is absent where this server answers from the record and sends nothing."""
+    """`resending` is None if this server answers from the record and sends nothing."""
 
     def __init__(self, resending: Resender | None) -> None:
         self._resending = resending
 
     async def open(self, receive: Receive) -> JsonObject:
-        """Hold it as a new exchange; the answer is the exchange's id. It is translated as a client's request is, so
-        that what the editor shows is what would be sent."""
+        """Hold the document as a new exchange and return its id. It is translated like a client's request, so the
+        editor shows what would be sent."""
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
             raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
@@ -57,12 +57,12 @@ def _request(document: DocumentToOpen) -> ClientRequest:
     try:
         data = document.body.encode()
     except UnicodeEncodeError:
-        message = "the body has half a surrogate pair, which UTF-8 cannot carry"
+        message = "the body has half a surrogate pair, which UTF-8 cannot encode"
         raise Fault(Code.INVALID_REQUEST, message, hint="Write it as an escape.", status=400) from None
     request = dialect(name).read_request(decode(data))
     model = document.model or request.model
     if not model:
-        hint = 'Name the model that is to answer: {"model": "…"}.'
+        hint = 'Name the model: {"model": "…"}.'
         raise Fault(Code.INVALID_REQUEST, "the document names no model", hint=hint, status=400)
     body = translate_request(data, name, name, model=document.model).data
     is_stream = bool(request.options.stream)

@@ -1,4 +1,4 @@
-"""One exchange as the page opens it: its view, its reply, and what differs from another one."""
+"""One exchange as the page shows it: its view, its reply, and its differences from another request."""
 
 from typing import TypeAlias
 from urllib.parse import parse_qs
@@ -29,14 +29,14 @@ from sightline.workbench.shapes import Changed, Diff, HoldShown, ReplyShown
 from sightline.workbench.views import body_sha256, original_sha256, reply_of, tokens, view
 
 Shown: TypeAlias = dict[str, object]
-"""The fields of a view, each of them JSON or a value that is written as such."""
+"""The fields of a view, each of them JSON or a value that is written as JSON."""
 
 MOST_RAW = 1 << 20
 """So much of a raw reply is shown as text; `…/body?of=reply` has all of it."""
 
 
 class Showing:
-    """Shows what is held as it stands, and everything else as it was sent."""
+    """Shows held exchanges as they are now, and all others as they were sent."""
 
     def __init__(self, holds: Holds, records: Records, viewing: Viewer) -> None:
         self._holds = holds
@@ -46,7 +46,7 @@ class Showing:
     # --- the view ---
 
     async def view(self, exchange: str, query: str = "") -> Shown:
-        """All that is known of one; with `frames=0` without the bytes of its answer."""
+        """Everything about one exchange; with `frames=0` without the bytes of its answer."""
         has_frames = one(parse_qs(query), "frames") != "0"
         facts = await self._records.facts(exchange)
         summary = await self._records.summary(exchange, facts)
@@ -63,7 +63,7 @@ class Showing:
         return shown | self._over(look, facts)
 
     def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
-        """What is on screen of a hold; since `before`, only what has changed."""
+        """The view of a hold; with `before`, only what has changed since."""
         order = None if before is None else tuple(section.id for section in look.sections)
         return Changed(
             id=hold.exchange,
@@ -102,14 +102,14 @@ class Showing:
         }
 
     async def _sent_body(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
-        """The exchange with the body that was sent, or would have been; None where that is gone."""
+        """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
         body = await self._records.store.body(body_sha256([noted.fact for noted in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
     # --- the reply ---
 
     async def reply(self, exchange: str) -> ReplyShown:
-        """What came back as far as it has come, folded; what a person made of it where somebody did."""
+        """The reply so far as one value; the user's version if there is one."""
         facts = await self._records.facts(exchange)
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
@@ -125,7 +125,8 @@ class Showing:
     # --- differences ---
 
     async def diff(self, exchange: str, query: str) -> Diff:
-        """Section by section against what came (`original`), the request before it (`previous`), or another one."""
+        """Compare section by section with what came (`original`), with the request before it (`previous`), or with
+        another exchange."""
         against = one(parse_qs(query), "against") or "original"
         hold = self._holds.find(exchange)
         look = await (self._viewing.view_hold(hold) if hold is not None else self._recorded_look(exchange))
@@ -153,7 +154,7 @@ class Showing:
             found = await self._records.previous(exchange)
             if found is None:
                 hint = "Compare it with the original, or with another exchange."
-                raise Fault(Code.USAGE, "no earlier request of this conversation is on record", hint=hint, status=404)
+                raise Fault(Code.USAGE, "no earlier request of this conversation is recorded", hint=hint, status=404)
             return Draft.of(found.sent, found.spoken, found.model)
         other = (await self._recorded_look(against)).draft
         assert isinstance(other, Draft)  # only what is held can be something else
@@ -168,7 +169,7 @@ class Showing:
 
 
 def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
-    """What an answer tells. One without an end has not broken off: the rest has not come yet."""
+    """The events of an answer. One without an end is still arriving; it is not treated as aborted."""
     is_whole = any(isinstance(noted.fact, Held) and noted.fact.phase == "tool_calls" for noted in came.facts)
     if is_whole or came.end is not None:
         return came.events()
@@ -177,7 +178,7 @@ def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
 
 
 def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
-    """Calls that were taken out, changed, or left as they came."""
+    """Tool calls that were removed, changed, or left as they came."""
     lines: list[Compared] = []
     for old, new in zip(draft.first.sections, draft.sections, strict=True):
         before = Side(old.id, old.text, pointer=old.pointer)
@@ -188,10 +189,10 @@ def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
 
 
 def _fields(value: msgspec.Struct) -> Shown:
-    """The fields of a value, each as it is; what nobody has said is left out."""
+    """The fields of a value that are not None."""
     return {name: each for name, each in msgspec.structs.asdict(value).items() if each is not None}
 
 
 def _body_missing(exchange: str) -> Fault:
-    hint = "Retention has taken it; its facts are still there."
+    hint = "Retention has removed it; its facts are still stored."
     return Fault(Code.USAGE, f"the record no longer holds the body of {exchange}", hint=hint, status=404)

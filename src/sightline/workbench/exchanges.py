@@ -1,4 +1,4 @@
-"""The record as the API gives it out: lists, and the exact bytes of bodies."""
+"""The record over the API: lists of exchanges, and the exact bytes of bodies."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qs
@@ -19,7 +19,7 @@ _BODIES = "of is sent, received, original, reply or held."
 
 
 class Exchanges:
-    """Reads the record. Every answer holds all that was recorded before it was asked for."""
+    """Reads the record. Every response includes all that was recorded before the call."""
 
     def __init__(self, records: Records, now: Callable[[], float], holds: Holds | None = None) -> None:
         self._records = records
@@ -28,31 +28,31 @@ class Exchanges:
 
     @property
     def trouble(self) -> str:
-        """Why the record cannot be written at the moment; nothing if it can."""
+        """Why the record cannot be written now; empty if it can."""
         fault = self._records.store.trouble
         return "" if fault is None else fault.message
 
     async def newest(self, count: int) -> list[Summary]:
-        """The last few."""
+        """The latest exchanges."""
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
     async def list_exchanges(self, query: str) -> JsonObject:
-        """Those that a filter takes, newest first."""
-        told = parse_qs(query, keep_blank_values=True)
-        wanted = parse(one(told, "filter"))
-        limit = _limit(one(told, "limit"))
+        """The exchanges that match a filter, newest first."""
+        parameters = parse_qs(query, keep_blank_values=True)
+        wanted = parse(one(parameters, "filter"))
+        limit = _limit(one(parameters, "limit"))
         await self._records.store.settle()
-        found = await self._records.store.find(wanted, now=self._now(), before=one(told, "before"), limit=limit)
+        found = await self._records.store.find(wanted, now=self._now(), before=one(parameters, "before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
 
     async def summary(self, exchange: str) -> Summary:
-        """One of them, in short."""
+        """The summary of one exchange."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
     async def body(self, exchange: str, query: str) -> WebResponse:
-        """The bytes that will go out or went, `of=received` those of the client, `of=original` those before any edit,
-        `of=reply` those that came back, `of=held` the document under edit."""
+        """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
+        any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
         named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
         if named == "held":
             return await self._held_body(exchange)
@@ -96,4 +96,4 @@ def _limit(text: str) -> int:
         return min(max(int(text), 1), MOST)
     except ValueError:
         hint = f"limit is a number from 1 to {MOST}."
-        raise Fault(Code.INVALID_REQUEST, f"the limit is no number: {text[:40]!r}", hint=hint, status=400) from None
+        raise Fault(Code.INVALID_REQUEST, f"the limit is not a number: {text[:40]!r}", hint=hint, status=400) from None

@@ -1,4 +1,4 @@
-"""A filter while it is written: whether it can be read, where it is wrong, and what could come next."""
+"""Help while the user types a filter: whether it is valid, where it is wrong, and completions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -24,19 +24,19 @@ _REMEMBERED: Final = ("model", "provider", "session", "client", "path", "finish"
 
 
 class Filtering:
-    """Looks at filters for the list, and with `for=rules` for a rule."""
+    """Checks filters for the traffic list, and with `for=rules` for a rule."""
 
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
 
     async def describe(self, query: str) -> FilterShown:
-        """The filter of a query; `at` is where the cursor stands, the end if it is left out."""
-        told = parse_qs(query, keep_blank_values=True)
-        text, scope = one(told, "text"), _SCOPES.get(one(told, "for"))
+        """Describe the filter in a query. `at` is the cursor, by default at the end."""
+        parameters = parse_qs(query, keep_blank_values=True)
+        text, scope = one(parameters, "text"), _SCOPES.get(one(parameters, "for"))
         if scope is None:
             hint = "for is traffic or rules."
-            raise Fault(Code.INVALID_REQUEST, "a filter is for something else", hint=hint, status=400)
-        at = cursor(text, one(told, "at"))
+            raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
+        at = cursor(text, one(parameters, "at"))
         offers = completions(text, at, scope=scope, known=await self._known_values())
         error = _error(text, scope)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
@@ -56,7 +56,7 @@ def _error(text: str, scope: FilterScope) -> FilterError | None:
 
 
 def mistake(text: str, fault: Fault) -> FilterError:
-    """What is wrong with a text, and where, as a browser counts."""
+    """The error in a text, with its place in UTF-16 units."""
     place = fault.details if isinstance(fault.details, dict) else {}
     column, length = place.get("column", 1), place.get("length", 1)
     start = _units(text[: column - 1])
@@ -66,22 +66,22 @@ def mistake(text: str, fault: Fault) -> FilterError:
 
 
 def offer(text: str, completion: Completion) -> Offer:
-    """What could be written, with its place as a browser counts."""
+    """A completion, with its place in UTF-16 units."""
     return Offer(completion.text, completion.label, completion.help, _units(text[: completion.start]))
 
 
 def cursor(text: str, position: str) -> int:
-    """Where the cursor stands: at the end where nothing is told."""
+    """The cursor as an index into the text; the end if `position` is empty."""
     return _letters(text, _number(position))
 
 
 def _units(text: str) -> int:
-    """How long a text is as browsers count it."""
+    """The length of a text in UTF-16 units, as browsers count."""
     return len(text) + sum(letter > "\uffff" for letter in text)
 
 
 def _letters(text: str, units: int | None) -> int:
-    """Where a browser's cursor stands."""
+    """The index of a browser's cursor."""
     if units is None:
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
@@ -91,6 +91,6 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or len(text) > 9:
-        hint = "at counts the letters before the cursor."
-        raise Fault(Code.INVALID_REQUEST, f"at is no number: {text[:40]!r}", hint=hint, status=400)
+        hint = "at is the number of characters before the cursor."
+        raise Fault(Code.INVALID_REQUEST, f"at is not a number: {text[:40]!r}", hint=hint, status=400)
     return int(text)

@@ -1,4 +1,4 @@
-"""What will be held, over the API: the mode, the rules, and the masks."""
+"""The API calls for the mode, the rules and the masks."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from sightline.workbench.shapes import Intercepting
 
 
 class Interceptions:
-    """Asks the holds and tells them. A list is put in place whole, or not at all; holds that are there stay."""
+    """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay."""
 
     def __init__(self, holds: Holds) -> None:
         self._holds = holds
@@ -33,7 +33,7 @@ class Interceptions:
 
     @property
     def masks(self) -> Sequence[JsonObject]:
-        """The edits that are repeated on later requests; each says its scope, also where that is the usual one."""
+        """The edits that are repeated on later requests; each has its scope, also if that is the default."""
         return [self._mask_report(mask) for mask in self._holds.masks]
 
     def _mask_report(self, mask: Mask) -> JsonObject:
@@ -48,7 +48,7 @@ class Interceptions:
         }
 
     async def set_mode(self, receive: Receive) -> Intercepting:
-        """Another mode."""
+        """Change the mode."""
         wanted = await order(receive)
         try:
             mode = msgspec.convert(wanted, _Wanted).mode
@@ -59,17 +59,17 @@ class Interceptions:
         return self.mode
 
     async def set_rules(self, receive: Receive) -> Sequence[InterceptionRule]:
-        """Other rules."""
+        """Replace the rules."""
         self._holds.set_rules(await read_json(receive))
         return self.rules
 
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
-        """Other masks."""
+        """Replace the masks."""
         self._holds.set_masks(await read_json(receive))
         return self.masks
 
     async def remove_mask(self, name: str) -> Sequence[JsonObject]:
-        """Without one of them; the answer is the list that is left."""
+        """Remove a mask and return the others."""
         self._holds.remove_mask(name)
         return self.masks
 

@@ -1,4 +1,4 @@
-"""Which providers answer now: those on this machine are asked, of others it is said whether their key is set."""
+"""Which providers answer now: local ones are asked; for others, whether their key is set."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,12 +14,12 @@ from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.shapes import ProviderShown
 
 Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]
-"""Why a server does not answer; nothing where it does."""
+"""Returns why a server does not answer; empty if it does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """`embedded` says why the embedded model does not answer at this moment; nothing where it runs."""
+    """`embedded` returns why the embedded model does not answer now; empty if it does."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -28,7 +28,7 @@ class Providers:
     embedded: Callable[[], Awaitable[str]]
 
     async def list_providers(self) -> tuple[ProviderShown, ...]:
-        """Each provider as it is now. What is `ready` without a reason has answered."""
+        """The current state of each provider. One that is `ready` without a reason has answered."""
         return tuple(await asyncio.gather(*(self._one(*each) for each in self.catalog.providers.items())))
 
     async def _one(self, name: str, provider: Provider) -> ProviderShown:

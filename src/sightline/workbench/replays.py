@@ -1,4 +1,4 @@
-"""A recorded request sent again because somebody asked the API for it: as it was, edited, or to another model."""
+"""The API call that sends a recorded request again: as it was, edited, or to another model."""
 
 from collections.abc import Mapping
 
@@ -11,18 +11,18 @@ from sightline.workbench.exchanges import Exchanges
 
 _KNOWN = ("model", "body", "masks")
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
-"""What would mean the API's own token, or the exchange, if it had its usual status."""
+"""Statuses that differ from the code's own, which would point at the API's token or at the exchange."""
 
 
 class Replays:
-    """`resending` is absent where this server answers from the record and sends nothing."""
+    """`resending` is None if this server answers from the record and sends nothing."""
 
     def __init__(self, exchanges: Exchanges, resending: Resender | None) -> None:
         self._exchanges = exchanges
         self._resending = resending
 
     async def start(self, exchange: str, receive: Receive) -> JsonObject:
-        """Send it again; the answer names the new exchange, which is on record and under way."""
+        """Send it again and return the id of the new exchange, which is already recorded."""
         model, body, masks = _read_request(await order(receive, MOST_WITH_BODY))
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
@@ -41,30 +41,30 @@ def _read_request(wanted: JsonObject) -> tuple[str, bytes | None, bool | None]:
         if name not in _KNOWN:
             raise _wrong(f"{name[:40]!r} is not known")
     if "model" in wanted and "body" in wanted:
-        raise _wrong("model and body are not for one replay")
+        raise _wrong("model and body cannot be combined")
     model = _text(wanted, "model")
     body = _text(wanted, "body")
     if model == "":
-        raise _wrong("the model has no name")
+        raise _wrong("the model is empty")
     masks = wanted.get("masks")
     if "masks" in wanted and not isinstance(masks, bool):
-        raise _wrong("masks is neither true nor false")
+        raise _wrong("masks is not true or false")
     try:
         return model or "", None if body is None else body.encode(), masks if isinstance(masks, bool) else None
     except UnicodeEncodeError:
-        raise _wrong("the body has half a character, which no bytes can carry") from None
+        raise _wrong("the body has half a surrogate pair, which UTF-8 cannot encode") from None
 
 
 def _text(wanted: JsonObject, name: str) -> str | None:
     value: Json = wanted.get(name)
     if name in wanted and not isinstance(value, str):
-        raise _wrong(f"{name} is no string")
+        raise _wrong(f"{name} is not a string")
     return value if isinstance(value, str) else None
 
 
 def _wrong(message: str) -> Fault:
     hint = (
         'Send {} for the same again, {"model": "…"} for another model, or {"body": "…"} for an edited body; '
-        '"masks": true puts the masks on it that are active now.'
+        '"masks": true applies the active masks.'
     )
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=400)

@@ -1,4 +1,4 @@
-"""An exchange as the API shows it: a line of a list, or everything that is known."""
+"""An exchange as the API returns it: a line of a list, or everything that is known."""
 
 import base64
 from collections.abc import Iterable
@@ -29,15 +29,15 @@ ALWAYS = ("id", "state", "dialect", "provider", "model", "session", "at")
 
 
 def line(summary: Summary) -> JsonObject:
-    """One exchange in a list; a status that the client has not got yet is null."""
-    told: JsonObject = {name: getattr(summary, name) for name in ALWAYS}
-    told["status"] = summary.status or None
+    """One exchange in a list; its status is null until the client has one."""
+    always: JsonObject = {name: getattr(summary, name) for name in ALWAYS}
+    always["status"] = summary.status or None
     rest: JsonObject = msgspec.to_builtins(summary)
-    return rest | told
+    return rest | always
 
 
 def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
-    """One exchange with all that happened to it; `has_frames` where the bytes of its answer are told too."""
+    """One exchange with all its facts; with `has_frames` also the bytes of its answer."""
     happened = [noted.fact for noted in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = Hashes(
@@ -64,7 +64,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
 
 
 def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
-    """What the provider counted, and what is estimated."""
+    """The provider's counts, and the estimate."""
     ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed))
     usage = next((usage for usage in ended if usage is not None), Usage())
     counted = TokensShown(
@@ -90,7 +90,7 @@ def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
 
 
 def fact_shown(noted: FactEntry, *, has_data: bool = True) -> JsonObject:
-    """A fact with its number and time; the bytes of a frame are in base64, since they may be cut inside a letter, and
+    """A fact with its number and time. The bytes of a frame are in base64, since they may end inside a character; they
     can be left out."""
     fact = noted.fact
     shown: JsonObject = {"n": noted.n, "at": noted.at}
@@ -104,7 +104,7 @@ def fact_shown(noted: FactEntry, *, has_data: bool = True) -> JsonObject:
 
 
 def body_sha256(facts: list[Fact]) -> str:
-    """The hash of the body that will be sent, or was: what happens after it went out is about its reply."""
+    """The hash of the body that was or will be sent. Facts after the first attempt are about the reply."""
     named = ""
     for fact in facts:
         match fact:
@@ -120,7 +120,7 @@ def body_sha256(facts: list[Fact]) -> str:
 
 
 def original_sha256(facts: list[Fact]) -> str:
-    """The hash of the body as it was before anybody, or any mask, changed it: the client's, or its translation."""
+    """The hash of the body before any edit or mask: the client's, or its translation."""
     named = ""
     for fact in facts:
         match fact:
@@ -134,7 +134,7 @@ def original_sha256(facts: list[Fact]) -> str:
 
 
 def reply_of(facts: list[FactEntry]) -> bytes:
-    """The provider's answer, byte for byte, as far as it came."""
+    """The provider's answer so far, byte for byte."""
     return b"".join(noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived))
 
 

@@ -46,7 +46,7 @@ def test_what_it_is_called() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b" \n", "a.bin: there is no text in the file"),
+        (b" \n", "a.bin: the file has no text"),
         (b"PK\x03\x04", "a.bin: application/zip cannot be attached"),
         (b"\0\0\0", "a.bin: an unknown kind of file cannot be attached"),
         (b"caf\xe9", "a.bin: this is not valid UTF-8 text: byte 3"),

@@ -1,4 +1,4 @@
-"""A line with a command, carried out: what it would do to how many pairs, and then doing it."""
+"""Carries out a command line: reports what it would do, or does it."""
 
 from typing import Literal, assert_never, cast
 from urllib.parse import urlencode
@@ -22,14 +22,14 @@ CommandName = Literal["export", "tchange", "delete", "hud", "compact"]
 
 
 class Commanding:
-    """Does what a line says to the pairs that its filter takes, whatever is on screen."""
+    """Applies a command to all pairs that its filter matches, whether they are on screen or not."""
 
     def __init__(self, service: ChatService, filters: Filters) -> None:
         self._service = service
         self._filters = filters
 
     async def run(self, wanted: CommandWanted) -> CommandShown:
-        """Do it, or with `dry_run` tell what it would do."""
+        """Carry it out; with `dry_run`, report what it would do."""
         looking = await self._service.views.get(wanted.view)
         found = self._filters.command(wanted.text)
         if found is None:
@@ -92,7 +92,7 @@ class Commanding:
         return _result(command, pairs, f"{_count_text(pairs)} moved to {shown}", done=True)
 
     async def _ensure_topic(self, path: tuple[str, ...]) -> str:
-        """The topic at this path, with those above it that are missing."""
+        """The topic at this path. Missing topics are created."""
         chat, above = self._service.chat, ROOT
         for end in range(1, len(path) + 1):
             found = chat.history.topics.at(path[:end])

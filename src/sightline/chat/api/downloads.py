@@ -1,4 +1,4 @@
-"""Bytes that leave the chat as files: pictures in the page, everything else only to be kept."""
+"""Files that leave the chat: images can be shown in the page, everything else is a download."""
 
 import base64
 import binascii
@@ -14,13 +14,13 @@ from sightline.web.asgi import WebResponse
 from sightline.wire.media_type import BINARY, sniff
 
 RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
-"""What may be shown inside the page, and the ending of its name: nothing in it can be a script."""
+"""Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
 
 _SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
 
 
 def media(part: Part) -> WebResponse:
-    """The bytes of a part: shown if they are a picture, whatever they are said to be; else to be kept."""
+    """The bytes of a part: shown if they are an image, whatever type they claim; otherwise a download."""
     data, name = _bytes(part), name_of(part)
     kind = sniff(data, name)
     if kind in RASTER:
@@ -29,15 +29,15 @@ def media(part: Part) -> WebResponse:
 
 
 def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
-    """A file to be kept under this name."""
+    """A download under this name."""
     plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-" else "_" for letter in name)
-    told = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
-    kept = (b"content-disposition", told.encode())
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
+    kept = (b"content-disposition", disposition.encode())
     return WebResponse(200, data, [(b"content-type", media_type.encode()), kept, _SANDBOX, *replies.GUARDED])
 
 
 def size_of(part: Part) -> tuple[str, int]:
-    """The media type of a part and how many bytes it is, as far as they are here."""
+    """The media type of a part and its size in bytes, as far as the bytes are here."""
     match part:
         case Text(text=text):
             return "text/plain", len(text_in(text).encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The calls by which chats go out as files and come in as such."""
+"""The calls that export and import chats as files."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from sightline.web.bodies import Query
 from sightline.web.request_body import read_bytes
 
 MOST_IMPORTED: Final = 200 * 1024 * 1024
-"""Exports of some years are large; more than this is split first."""
+"""The largest import. Larger exports must be split first."""
 
 _KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
     "markdown": ("markdown", "chat.md", "text/markdown; charset=utf-8"),
@@ -33,14 +33,14 @@ _KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
 
 
 class Files:
-    """Writes and reads whole chats beside the loop, which others need meanwhile."""
+    """Reads and writes whole chats in a thread, so that the event loop stays free."""
 
     def __init__(self, service: ChatService, filters: Filters) -> None:
         self._service = service
         self._filters = filters
 
     async def export(self, query: Query) -> WebResponse:
-        """The pairs of a filter, those that a view shows, or all of them."""
+        """The pairs that match a filter, those that a view shows, or all of them."""
         kind = query.text("as") or "json"
         if kind not in _KINDS:
             hint = nearest(kind, _KINDS)
@@ -66,7 +66,7 @@ class Files:
         return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
 
     async def bring_in(self, query: Query, receive: Receive) -> ImportShown:
-        """What stands in a file; with `dry_run` only what would come of it."""
+        """Import a file; with `dry_run`, only report what it contains."""
         is_dry = query.is_set("dry_run")
         data = await read_bytes(receive, MOST_IMPORTED)
         if not data.strip():
@@ -105,7 +105,7 @@ class Files:
 
 
 def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
-    """Refuse an export that names topics which are neither in it nor here: its pairs would lose their place."""
+    """Refuse an export whose pairs name topics that are neither in it nor here."""
     known = {topic.id for topic in gathered.fact.topics}
     named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
     for what, topic in (*named, *((f"the pair {pair.id!r}", pair.topic) for pair in gathered.fact.pairs)):
@@ -116,7 +116,7 @@ def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
 
 
 def _new_topics(gathered: Gathered, history: ChatHistory) -> int:
-    """How many of its topics are not here yet, by their names from the top down."""
+    """How many of its topics are new here, by their paths."""
     paths: dict[str, tuple[str, ...]] = {}
     count = 0
     for topic in gathered.fact.topics:

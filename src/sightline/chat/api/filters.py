@@ -1,5 +1,4 @@
-"""Filters and commands of the chat as texts: read with the saved filters in them, and looked at while they are
-written."""
+"""Filters and commands of the chat: parse them with the saved filters, and help while they are typed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
@@ -34,11 +33,11 @@ FIRST: Final = (
     *("topic", "stars", "flag", "model", "text", "age", "date", "latest", "context", "attachments", "error", "state"),
     *("fault", "finish", "tool", "tokens", "input", "output", "cached", "time", "id"),
 )
-"""What pairs have; other fields are read as well, and offered behind."""
+"""The fields that pairs have; the others are offered after them."""
 
 
 class Filters:
-    """Reads texts. Days begin and end as in `zone`, where the server is."""
+    """Parses filters. Days begin and end in `zone`, the server's time zone."""
 
     def __init__(self, chat: Chat, zone: tzinfo, models: Sequence[str]) -> None:
         self._chat = chat
@@ -46,21 +45,21 @@ class Filters:
         self._models = models
 
     def read(self, text: str) -> Expression:
-        """What a filter says; a mistake has its place."""
+        """Parse a filter. The Fault of a mistake has its place."""
         try:
             return self._parse(text)
         except Fault as fault:
             raise wrong_text(text, fault) from None
 
     def command(self, text: str) -> tuple[ChatCommand, Expression] | None:
-        """The command in a text and what its filter says; None where there is none."""
+        """The command in a text and its parsed filter; None if it has no command."""
         try:
             return self._parse_command(text)
         except Fault as fault:
             raise wrong_text(text, fault) from None
 
     async def describe(self, query: Query) -> FilterShown:
-        """A text while it is written: whether it can be read, and what could come next."""
+        """Whether a text is valid, and the completions at its cursor."""
         history = await self._chat.load()
         text = query.text("text")
         at = cursor(text, query.text("cursor"))
@@ -101,7 +100,7 @@ class Filters:
                 yield Completion(name, name, saved.filter, start)
         yield from completions(text, at, scope=FilterScope.CHAT, known=self._known_values(history), first=FIRST)
         if not begun:
-            yield from (Completion(f":{name}", f":{name}", told, start) for name, told in COMMANDS.items())
+            yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
 
     def _known_values(self, history: ChatHistory) -> Mapping[str, Sequence[str]]:
         latest = history.latest(MOST_LOOKED_AT)[::-1]
@@ -116,7 +115,7 @@ class Filters:
 
 
 class _Saved(Mapping[str, Expression]):
-    """The saved filters by their names; each is read when it is asked for."""
+    """The saved filters by name; each is parsed when it is used."""
 
     def __init__(self, chat: Chat, zone: tzinfo) -> None:
         self._texts = {each.name.lower(): each.filter for each in chat.preferences.saved_filters}
@@ -140,12 +139,12 @@ def _place(text: str) -> int | None:
 
 
 def _command_offers(text: str, at: int, place: int) -> Iterator[Completion]:
-    """Names of commands right behind the colon, and what a command takes behind its name."""
+    """Completions behind the colon: the names of commands, and what a command takes."""
     written = text[place + 1 : at]
     if not any(letter.isspace() for letter in written):
-        for name, told in COMMANDS.items():
+        for name, purpose in COMMANDS.items():
             if name.startswith(written.lower()):
-                yield Completion(f":{name}", f":{name}", told, place)
+                yield Completion(f":{name}", f":{name}", purpose, place)
         return
     name = written.split()[0].lower()
     begun = "" if written[-1].isspace() else written.split()[-1]

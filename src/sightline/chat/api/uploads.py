@@ -1,4 +1,4 @@
-"""Files that come with a question: from base64 to parts, each as what its bytes say."""
+"""Files uploaded with a question: from base64 to parts, by what their bytes are."""
 
 import base64
 import binascii
@@ -39,9 +39,9 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
         raise _wrong(f"{name}: the file is empty", "Leave it out, or check that it was saved.")
     claimed, real = wanted.media_type.partition(";")[0].strip().lower(), sniff(data, name)
     if _is_another(claimed, real):
-        told = "text" if is_text(real) else real
+        found = "text" if is_text(real) else real
         raise _wrong(
-            f"{name}: it says that it is {quote_word(claimed)}, and its bytes are {told}",
+            f"{name}: it claims to be {quote_word(claimed)}, but its bytes are {found}",
             "Check that the file is whole, and attach it again under the right name.",
         )
     try:
@@ -52,8 +52,8 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
 
 
 def _is_another(claimed: str, real: str) -> bool:
-    """Whether a file is not at all of the kind that it is said to be. One picture under the name of another kind of
-    picture is taken for what it is."""
+    """Whether a file is not of the kind it claims to be. An image under the name of another image type is accepted as
+    what it is."""
     if claimed == "image/svg+xml":
         return not is_text(real)
     main = claimed.partition("/")[0]

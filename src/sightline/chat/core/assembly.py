@@ -1,4 +1,4 @@
-"""How pairs become messages: in their order, with nothing added and nothing of their marks."""
+"""Pairs as messages: in their order, with nothing added."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -23,46 +23,46 @@ from sightline.model.parts import (
 )
 
 _TOOLS_MUST_BE_DECLARED = frozenset({"anthropic"})
-"""Where calls and results are refused unless the request offers tools."""
+"""Dialects that refuse calls and results unless the request offers tools."""
 
 _MODELS_SHOW = frozenset({"gemini"})
-"""Where pictures and sounds that a model made can be shown to it again."""
+"""Dialects in which images and sounds that a model made can be sent back to it."""
 
 
 def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
-    """Whether earlier calls of tools, and their results, can go along."""
+    """Whether earlier tool calls and their results can be sent."""
     return has_tools or dialect not in _TOOLS_MUST_BE_DECLARED
 
 
 def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
-    """What a person says and shows; None where that is nothing."""
+    """The question as a message; None if it is empty."""
     said = (Text(text),) if text.strip() else ()
     parts: tuple[Part, ...] = (*attachments, *said)
     return Message("user", parts, bare=not attachments) if parts else None
 
 
 def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) -> tuple[Message, ...]:
-    """The pair as it is sent: the question, then what was answered.
+    """The pair as it is sent: the question, then the answer.
 
-    Of a call without a result, or a result without its call, nothing is sent; nor of calls that no question led to,
-    which no provider takes, nor what the model was told beside results that are not. Thinking goes along only beside
-    calls, sealed by the one who will read it: elsewhere providers drop it or refuse it.
+    Left out are calls without a result, results without a call, and calls without a question before them: providers
+    refuse these. Context given beside results is left out with them. Thinking is sent only beside calls, and only if it
+    is signed by the provider that will read it; elsewhere providers drop or refuse it.
     """
     asked = question(pair.user_text, pair.attachments)
     answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
     rounds = _answered_calls(answered) if with_rounds and asked is not None else frozenset()
-    told: list[Message] = []
+    messages: list[Message] = []
     for message in answered:
         parts = tuple(_sendable(message, dialect, rounds))
         is_beside_nothing = message.role == "user" and not rounds
         if is_beside_nothing or not any(not isinstance(part, Thinking) for part in parts):
             continue
-        if told and told[-1].role == message.role == "assistant":
-            told[-1] = Message("assistant", (*told[-1].parts, *parts))
+        if messages and messages[-1].role == message.role == "assistant":
+            messages[-1] = Message("assistant", (*messages[-1].parts, *parts))
         else:
             is_bare = len(parts) == 1 and isinstance(parts[0], Text)
-            told.append(Message(message.role, parts, bare=is_bare))
-    return tuple(told) if asked is None else (asked, *told)
+            messages.append(Message(message.role, parts, bare=is_bare))
+    return tuple(messages) if asked is None else (asked, *messages)
 
 
 def has_rounds(pair: MessagePair) -> bool:
@@ -71,19 +71,19 @@ def has_rounds(pair: MessagePair) -> bool:
 
 
 def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
-    """The messages of several pairs one after the other. Ids of calls that an earlier pair has used are changed, with
-    their results', because a provider must be able to tell them apart."""
+    """The messages of several pairs. Ids of calls that an earlier pair has used are changed, together with those of
+    their results, so that the provider can tell the calls apart."""
     used: set[str] = set()
-    told: list[Message] = []
+    sent: list[Message] = []
     for messages in pairs:
         renamed: dict[str, str] = {}
         for message in messages:
             if any(isinstance(part, ToolCall | ToolResult) for part in message.parts):
                 parts = tuple(_with_unique_id(part, used, renamed) for part in message.parts)
-                told.append(msgspec.structs.replace(message, parts=parts))
+                sent.append(msgspec.structs.replace(message, parts=parts))
             else:
-                told.append(message)
-    return tuple(told)
+                sent.append(message)
+    return tuple(sent)
 
 
 def _with_unique_id(part: Part, used: set[str], renamed: dict[str, str]) -> Part:
@@ -101,7 +101,7 @@ def _with_unique_id(part: Part, used: set[str], renamed: dict[str, str]) -> Part
 
 
 def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with those in one that nobody spoke between: calls made at once, and their results."""
+    """Merge adjacent messages of the same role: parallel calls, and their results."""
     joined: list[Message] = []
     for message in messages:
         if joined and joined[-1].role == message.role:
@@ -112,7 +112,7 @@ def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _answered_calls(messages: tuple[Message, ...]) -> frozenset[int]:
-    """The calls that are answered in the next message, and the results that answer them, by identity."""
+    """The calls that the next message answers, and the results that answer them, by identity."""
     found: set[int] = set()
     for asking, answering in pairwise(messages):
         if asking.role != "assistant" or answering.role != "tool":

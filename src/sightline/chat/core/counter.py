@@ -1,4 +1,4 @@
-"""How many pairs go along, as the small counter on screen says it, and what stands behind the number."""
+"""The counter on screen: how many pairs are sent, and its details."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from sightline.chat.core.view import View
 
 @dataclass(frozen=True, slots=True)
 class ContextCounter:
-    """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, with its `predicted_then` pairs."""
+    """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs."""
 
     predicted: int
     visible: int
@@ -25,7 +25,7 @@ class ContextCounter:
 
 
 def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
-    """The counter for what is visible now, after the last send of it. `prompt` is what is planned for the draft."""
+    """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
     room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
     if last is not None and not _is_of(last, view):
         last = None
@@ -50,15 +50,15 @@ def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = 
 
 
 def _is_of(last: SendEnding, view: View) -> bool:
-    """Whether everything that the last send chose from is still visible; else its numbers are of another history, and
-    may be larger than this one."""
+    """Whether all pairs that the last send chose from are still visible. If not, its numbers belong to another history
+    and may be larger than this one's."""
     return not last.trimmed or all(
         view.standing(pair) in ("included", "excluded") for pair in (*last.sent, *last.trimmed)
     )
 
 
 def trim_summary(ending: SendEnding) -> str:
-    """What a person is told of pairs that were left out; empty where none was."""
+    """The message about pairs that were left out; empty if none were."""
     if not ending.trimmed:
         return ""
     later = len(ending.trimmed) - ending.preflight

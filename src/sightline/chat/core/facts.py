@@ -1,4 +1,4 @@
-"""What can happen in a chat, as facts that are only ever added; its history is a fold over them."""
+"""The facts of a chat. They are only added; its history is a fold over them."""
 
 from typing import TypeAlias
 
@@ -11,22 +11,22 @@ from sightline.model.parts import Part
 
 
 class PairAsked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="asked"):
-    """A question went out, as a new pair at the end. `replaces` is the pair that it is asked instead of: one that had
-    failed, or one whose question was changed."""
+    """A question was sent as a new pair at the end. `replaces` is the pair that it replaces: one that failed, or whose
+    question was changed."""
 
     pair: MessagePair
     replaces: str = ""
 
 
 class PairAnswered(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="answered"):
-    """The answer has come; an earlier one is kept behind it."""
+    """The answer arrived; an earlier one is kept."""
 
     id: str
     answer: ChatAnswer
 
 
 class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="failed"):
-    """There is no answer, or only what had come of it."""
+    """There is no answer, or only part of one."""
 
     id: str
     trouble: Trouble
@@ -35,7 +35,7 @@ class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="cancelled"):
-    """It was broken off, usually by a person; what had come stays, marked as partial."""
+    """It was cancelled, usually by the user; what had arrived stays, marked as partial."""
 
     id: str
     partial: ChatAnswer | None = None
@@ -44,30 +44,29 @@ class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
 
 
 class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reasked"):
-    """The same question went out again, where it stands, perhaps to another model; its answer stays until a new one
-    has come."""
+    """The same question was sent again at its place, perhaps to another model. The answer stays until a new one has
+    arrived."""
 
     id: str
     model: str = ""
 
 
 class RunJoined(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_joined"):
-    """A run with tools answers it: one that begins, or one that was broken off and is taken up, so that the pair waits
-    again."""
+    """A run with tools answers it: a new one, or one that was interrupted and is resumed. The pair is sending again."""
 
     id: str
     run: str
 
 
 class AnswerSwapped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="swapped"):
-    """One of the earlier answers is the answer again, and the answer is the last of the earlier ones."""
+    """An earlier answer became the answer, and the answer became the last of the earlier ones."""
 
     id: str
     index: int = -1
 
 
 class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="edited"):
-    """A person changed what stands there; None is as it was."""
+    """The user changed the text; None is unchanged."""
 
     id: str
     user_text: str | None = None
@@ -76,8 +75,8 @@ class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="revised"):
-    """A person edited a request while it was held, and this is what was sent of the pair; None is as it was. It may
-    still wait for its answer."""
+    """The user edited the request while it was held, and this was sent of the pair; None is unchanged. The pair may
+    still be waiting for its answer."""
 
     id: str
     user_text: str | None = None
@@ -100,63 +99,63 @@ Event: TypeAlias = (
 
 
 class PairsStarred(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="starred"):
-    """They have so many stars."""
+    """They got so many stars."""
 
     ids: tuple[str, ...]
     star: Star
 
 
 class PairsFlagged(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="flagged"):
-    """They have this colour."""
+    """They got this colour."""
 
     ids: tuple[str, ...]
     flag: Flag
 
 
 class PairsMoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="moved"):
-    """They belong to this topic."""
+    """They were moved to this topic."""
 
     ids: tuple[str, ...]
     topic: str
 
 
 class PairsHandled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="handled"):
-    """A person took them in or left them out by hand, or leaves it to the filter again."""
+    """The user included or excluded them by hand, or left it to the filter again."""
 
     ids: tuple[str, ...]
     hand: Hand
 
 
 Mark: TypeAlias = PairsStarred | PairsFlagged | PairsMoved | PairsHandled
-"""What a person says of pairs, without touching what they say."""
+"""What the user notes about pairs, without changing their text."""
 
 
 class PairsDeleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="deleted"):
-    """They are gone from the history, and can come back."""
+    """They were deleted, and can be restored."""
 
     ids: tuple[str, ...]
 
 
 class PairsRestored(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="restored"):
-    """They are back where they were."""
+    """They were restored to their places."""
 
     ids: tuple[str, ...]
 
 
 class PairsCompacted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="compacted"):
-    """A summary stands in the place of the pairs in its `summary_of`, which stay below it."""
+    """A summary replaced the pairs in its `summary_of`, which are kept."""
 
     summary: MessagePair
 
 
 class CompactionUndone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="compaction_undone"):
-    """The pairs stand where they stood, and the summary is gone."""
+    """The pairs are back at their places, and the summary is removed."""
 
     id: str
 
 
 class ChatImported(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="imported"):
-    """Pairs and their topics came from elsewhere, each to its place in time. Those that are here already stay."""
+    """Pairs and their topics were imported, each to its place in time. Those that are here already stay."""
 
     topics: tuple[Topic, ...]
     pairs: tuple[MessagePair, ...]
@@ -167,19 +166,19 @@ Presence: TypeAlias = PairsDeleted | PairsRestored | PairsCompacted | Compaction
 
 
 class TopicAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_added"):
-    """There is one more topic."""
+    """A topic was added."""
 
     topic: Topic
 
 
 class TopicChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_changed"):
-    """A topic has another name, place, prompt, model or parameters."""
+    """A topic got another name, parent, prompt, model or parameters."""
 
     topic: Topic
 
 
 class TopicRemoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_removed"):
-    """There is one topic less; it was empty."""
+    """An empty topic was removed."""
 
     id: str
 

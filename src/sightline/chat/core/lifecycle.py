@@ -1,4 +1,4 @@
-"""How a pair goes from one state to the next: idle, sending, complete or error, and from there back to sending."""
+"""The states of a pair: idle, sending, complete or error, and from there back to sending."""
 
 from typing import assert_never
 
@@ -31,7 +31,7 @@ INTERRUPTED = Trouble("interrupted", "the program ended before the answer had co
 
 
 def new_pair(fact: PairAsked) -> MessagePair:
-    """The new pair: it is on its way, and there is nothing of an answer yet."""
+    """The new pair, which is being sent."""
     return msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
 
 
@@ -46,7 +46,7 @@ def after(
     | PairEdited
     | PairRevised,
 ) -> MessagePair:
-    """The pair once this has happened to it. What cannot happen in its state is a fault."""
+    """The pair after this event. Raises a Fault if the event is not allowed in its state."""
     is_sending = pair.state == "sending"
     match fact:
         case PairAnswered() | PairFailed() | PairCancelled():
@@ -66,7 +66,7 @@ def after(
 
 
 def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
-    """The pair with what a person says of it."""
+    """The pair with this mark."""
     match fact:
         case PairsStarred(star=star):
             return msgspec.structs.replace(pair, star=star)
@@ -103,7 +103,7 @@ def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> 
 
 
 def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
-    """The pair without what a run had come to when it was broken off: all of it stands in what it comes to now."""
+    """The pair without the partial answer of an interrupted run: the answer of the resumed run contains it."""
 
     def is_beginning(answer: ChatAnswer) -> bool:
         return answer.is_partial and answer.run == run
@@ -162,7 +162,7 @@ def _edit(pair: MessagePair, fact: PairEdited) -> MessagePair:
 
 
 def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
-    """The answer with these words in its last message. Its other words stay only where tools stand between."""
+    """The answer with this text in its last message. Earlier text stays only if tool calls follow it."""
     *rounds, last = answer.messages or (Message("assistant"),)
     if last.role != "assistant":
         rounds, last = [*rounds, last], Message("assistant")

@@ -1,7 +1,7 @@
-"""A filter made ready for one history, so that a hundred thousand pairs are gone through in a moment.
+"""A filter prepared for one history, so that a hundred thousand pairs are searched in a moment.
 
-It means what `filter.predicate` says; what is done here is to look at each topic, each model and each bound once, and
-not once for each pair.
+It means the same as `filters.predicate`. The difference: each topic, model and bound is looked at once, not once per
+pair.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ STATES: Mapping[LifecycleState, str] = {
     "complete": "finished",
     "error": "failed",
 }
-"""The states of pairs in the words that the language has for exchanges."""
+"""The states of pairs in the filter language's words for exchanges."""
 
 
 def _usage(name: str) -> Callable[[MessagePair], Value]:
@@ -71,11 +71,11 @@ _VALUES: Mapping[str, Callable[[MessagePair], Value]] = {
     "cached": _usage("cached_tokens"),
 }
 FIELDS = frozenset(_VALUES)
-"""What is known of a pair, its topic apart."""
+"""The fields of a pair, except its topic."""
 
 
 class PairSubject:
-    """A pair and the names of its topics. Fields that only exchanges have are not known of it."""
+    """A pair and the names of its topics. Fields that only exchanges have are unknown."""
 
     __slots__ = ("pair", "path")
 
@@ -107,8 +107,7 @@ _NAMES: Mapping[str, Callable[[MessagePair], str]] = {
 
 
 class Matching:
-    """Tests for the pairs of a history with these topics, as of now. `members` are the ids for which a term about the
-    whole list holds."""
+    """Tests for the pairs of a history. `members` are the ids for which a term about the whole list holds."""
 
     def __init__(
         self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: PairWords | None = None
@@ -178,7 +177,7 @@ def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
 
 
 def latest(pairs: Sequence[MessagePair], count: int) -> frozenset[str]:
-    """The newest so many."""
+    """The newest so many pairs."""
     return frozenset(pair.id for pair in pairs[max(0, len(pairs) - count) :])
 
 

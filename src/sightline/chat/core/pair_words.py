@@ -1,17 +1,17 @@
-"""What pairs say, in the letters that filters compare, remembered because most searches go over the same pairs."""
+"""The text of pairs in lower case, cached because most searches look at the same pairs."""
 
 from sightline.chat.core.pair import MessagePair
 from sightline.filters.pattern import fold_case
 
 
 class PairWords:
-    """The words of question and answer, a line end between them; a pair that has changed is read anew."""
+    """The text of question and answer, with a line end between them. A changed pair is read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[MessagePair, str]] = {}
 
     def of(self, pair: MessagePair) -> str:
-        """All that the pair says, in small letters."""
+        """All text of the pair, in lower case."""
         known = self._known.get(pair.id)
         if known is not None and known[0] is pair:
             return known[1]
@@ -20,6 +20,6 @@ class PairWords:
         return text
 
     def hold(self, words: str, pair: MessagePair) -> bool:
-        """Whether these words, in small letters and on one line, are among them."""
+        """Whether this text, in lower case and on one line, occurs in it."""
         known = self._known.get(pair.id)
         return words in (known[1] if known is not None and known[0] is pair else self.of(pair))

@@ -1,4 +1,4 @@
-"""One send before it begins: what will be asked of whom, with what, frozen from here on."""
+"""The plan of one send: what is asked of which model, frozen when the send begins."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from sightline.tokens.window_budget import Room
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair that was predicted to go along: its messages, what they are likely to take, and what is planned."""
+    """A pair that is planned to be sent: its messages, their estimate, and the tokens planned for it."""
 
     id: str
     model: str
@@ -30,11 +30,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Nothing that happens after a send has begun changes it: not the filter, the model, a setting nor the history.
+    """Nothing that happens after a send has begun changes its plan: neither the filter, the model, a setting nor the
+    history.
 
-    `items` are the predicted pairs from the oldest on, `visible_count` is how many pairs were visible. `aut` is what
-    is planned for the prompt, `prompt` its whole estimate. `conversation` names it to the provider. `flattened` are the
-    pairs whose tool rounds this model cannot be shown, because no tools go along; their words are sent.
+    `items` are the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is what is
+    planned for the prompt, `prompt` its estimate. `conversation` is its id for the provider. `flattened` are the pairs
+    whose tool rounds cannot be sent to this model, because it is offered no tools; only their text is sent.
     """
 
     model: str
@@ -54,36 +55,36 @@ class SendPlan:
 
     @property
     def history_tokens(self) -> int:
-        """What is planned for all predicted pairs."""
+        """The tokens planned for all predicted pairs."""
         return sum(item.tokens for item in self.items)
 
     @property
     def preflight_count(self) -> int:
-        """How many of the oldest must be left out because the prompt takes more than its allowance."""
+        """How many of the oldest pairs must be left out because the prompt is larger than its allowance."""
         return count_to_drop([item.tokens for item in self.items], self.room.beside(self.aut))
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the prompt is likely not to fit even alone."""
+        """Whether the prompt probably does not fit even alone."""
         return not self.room.can_ever_hold(self.prompt.tokens)
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
-        """The conversation without the oldest so many pairs, and the prompt at its end."""
+        """The messages without the oldest `trimmed` pairs, ending with the prompt."""
         return (*concatenate(item.messages for item in self.items[trimmed:]), self.asked)
 
     def prompt_without(self, trimmed: int, *, stream: bool = True) -> Prompt:
-        """What is asked of the model, without the oldest so many pairs. There are no other instructions than the
-        prelude, also where there is none."""
-        told = self.parameters
+        """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
+        instruction."""
+        parameters = self.parameters
         return Prompt(
             self.messages(trimmed),
             tools=self.tools,
             instructions=self.prelude,
-            temperature=told.temperature,
-            top_p=told.top_p,
-            max_tokens=told.max_tokens,
-            effort=told.effort,
-            verbosity=told.verbosity,
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            max_tokens=parameters.max_tokens,
+            effort=parameters.effort,
+            verbosity=parameters.verbosity,
             conversation=self.conversation,
             stream=stream,
         )
@@ -92,8 +93,8 @@ class SendPlan:
 def plan_of(
     view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
 ) -> SendPlan:
-    """The plan for a question in this view, as it is at this moment. `before` is the pair that is asked again where it
-    stands: only what is older goes along. `replaces` is one that will be gone by then."""
+    """The plan for a question in this view, as it is now. `before` is the pair that is asked again at its place: only
+    older pairs are sent. `replaces` is a pair that will be replaced."""
     asked = question(text, attachments)
     if asked is None:
         raise Fault(Code.INVALID_REQUEST, "there is nothing to send", hint="Write something, or attach a file.")
@@ -121,7 +122,7 @@ def plan_of(
 
 
 def likely_tokens(plan: SendPlan, trimmed: int) -> int:
-    """What an attempt is likely to take in all, by the middle of the estimates."""
+    """The likely size of an attempt, by the middle of the estimates."""
     history = sum_estimates(item.estimate for item in plan.items[trimmed:])
     return history.tokens + plan.prompt.tokens + plan.room.system + plan.room.tools
 

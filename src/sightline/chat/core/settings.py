@@ -1,4 +1,4 @@
-"""What a person can set about a chat's context, under the names that the workflow has for it."""
+"""The settings of a chat's context, under their public names."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -13,11 +13,10 @@ class ChatSettings(
     """`chars_per_token` is CPT, `user_request_allowance` URA, `assistant_response_allowance` the reserve for the reply,
     `max_trim_attempts` NTA.
 
-    `estimation` says how tokens are counted: as the `model` does, where CPT serves models whose vocabulary is not
-    public, or by `characters` alone. `preflight_trimming` leaves pairs out before the first attempt where the prompt is
-    larger than its allowance. `style_directives` are said to every model, after the topic's system prompt.
-
-    `reply_focus` says whether an answer takes the page from INPUT to VIEW mode: where it is `tall`, `always`, or
+    `estimation` says how tokens are counted: as the `model` does (CPT then serves models with an unpublished
+    vocabulary), or by `characters` alone. `preflight_trimming` leaves pairs out before the first attempt if the prompt
+    is larger than its allowance. `style_directives` are sent to every model, after the topic's system prompt.
+    `reply_focus` says whether an answer switches the page from INPUT to VIEW mode: if it is `tall`, `always`, or
     `never`. Tall is more than `partial_height_threshold` times the height of the history.
     """
 

@@ -1,4 +1,4 @@
-"""How many tokens pairs and prompts are to one model, with the edge of the estimate that is safe to plan with."""
+"""The tokens of pairs and prompts for one model, with an upper bound that is safe to plan with."""
 
 from copy import copy
 from math import ceil, exp, log
@@ -22,7 +22,7 @@ _ROUNDING = 2
 
 
 class Sizer:
-    """Counts for one model in one dialect, as the settings want it. What was counted of a pair is remembered."""
+    """Counts for one model in one dialect, by the settings. Counts of pairs are cached."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class Sizer:
     ) -> None:
         self.dialect = dialect
         self.base_instructions = base_instructions
-        """What the model's family is told where no topic has a system prompt."""
+        """The instructions of the model's family, used if no topic has a system prompt."""
         self.tools = tools
         self.has_rounds = takes_rounds(dialect, has_tools=bool(tools))
-        """Whether earlier calls of tools go along to this model."""
+        """Whether earlier tool calls are sent to this model."""
         self._by_characters = settings.estimation == "characters"
         self._chars_per_token = settings.chars_per_token
         self._estimator = Estimator(_with_characters(facts, settings.chars_per_token), dialect=dialect)
@@ -47,13 +47,13 @@ class Sizer:
         self._pairs: dict[str, tuple[MessagePair, Estimate]] = {}
 
     def with_calibration(self, calibration: Ratio | None) -> "Sizer":
-        """The same, after the provider's counts have taught something new. What was counted stays counted."""
+        """The same sizer with a new calibration. Cached counts stay."""
         other = copy(self)
         other._calibration = calibration
         return other
 
     def messages(self, pair: MessagePair) -> tuple[Message, ...]:
-        """The pair as it goes to this model."""
+        """The messages of a pair for this model."""
         return messages_of(pair, self.dialect, with_rounds=self.has_rounds)
 
     def pair(self, pair: MessagePair) -> Estimate:
@@ -68,7 +68,7 @@ class Sizer:
         return estimate
 
     def cost(self, pair: MessagePair) -> int:
-        """What is to be planned for a pair."""
+        """The tokens to plan for a pair."""
         return self.cautious(self.pair(pair))
 
     def message(self, message: Message) -> Estimate:
@@ -78,18 +78,18 @@ class Sizer:
         return exactly(sum(map(self._letters, message.parts)), "characters per token")
 
     def prelude(self, text: str) -> Estimate:
-        """What the system message takes, with what is in every request."""
+        """The system message, with what every request has."""
         messages = (Message("system", (Text(text),), bare=True),) if text else ()
         if not self._by_characters:
             return self._estimator.estimate_by_rules(Request(messages=messages))
         return sum_estimates(map(self.message, messages))
 
     def tool_tokens(self) -> Estimate:
-        """What the tools take that go along."""
+        """The tokens of the offered tools."""
         return self._estimator.tools(self.tools)
 
     def cautious(self, estimate: Estimate) -> int:
-        """The number of tokens that it will hardly exceed, after what the provider's counts have taught."""
+        """The number of tokens that it will hardly exceed, by the calibration."""
         if self._calibration is None or estimate.is_exact:
             return estimate.high
         lesson = self._calibration
@@ -100,7 +100,7 @@ class Sizer:
 
     @property
     def always_added(self) -> int:
-        """What the provider's counts have shown to come on top of every request."""
+        """What every request has on top, by the calibration."""
         if self._calibration is None:
             return 0
         return max(0, ceil(self._calibration.added)) + _ROUNDING
@@ -121,7 +121,7 @@ class Sizer:
 
 
 def _with_characters(facts: Facts, chars_per_token: float) -> Facts:
-    """The facts of a model, with the setting where nothing better is known of its vocabulary."""
+    """The facts of a model, with the setting if nothing better is known of its vocabulary."""
     if facts.tokenizer or facts.nearest_tokenizer or facts.chars_per_token is not None:
         return facts
     return structs.replace(facts, chars_per_token=chars_per_token)

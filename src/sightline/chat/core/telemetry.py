@@ -1,4 +1,4 @@
-"""What is told of every attempt to send, under the names that the workflow has for it."""
+"""Telemetry of every attempt to send, under its public names."""
 
 from typing import Literal, TypeAlias
 
@@ -23,14 +23,14 @@ Stage: TypeAlias = Literal[
 
 
 class TelemetryBudget(msgspec.Struct, frozen=True, rename="camel"):
-    """`max_context` is the most that a request can be (ML), `max_usable_raw` what history and prompt can take of it."""
+    """`max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it."""
 
     max_context: int
     max_usable_raw: int
 
 
 class Selected(msgspec.Struct, frozen=True):
-    """One pair, and what was planned for it."""
+    """One pair, and the tokens planned for it."""
 
     id: str
     model: str
@@ -38,14 +38,14 @@ class Selected(msgspec.Struct, frozen=True):
 
 
 class MessageSummary(msgspec.Struct, frozen=True):
-    """One message in short: who speaks, and the words."""
+    """One message in short: its role and its text."""
 
     role: str
     content: str
 
 
 class Band(msgspec.Struct, frozen=True):
-    """An estimate: what is likely, and between what."""
+    """An estimate: the likely number, and its bounds."""
 
     low: int
     tokens: int
@@ -55,11 +55,11 @@ class Band(msgspec.Struct, frozen=True):
 class SendTelemetry(
     msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
 ):
-    """One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each.
+    """One moment of one send. Token numbers are upper bounds of estimates; `bands` has the whole estimates.
 
     What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is
-    what this attempt sends of the history, `trimming_removed` what it does not of what was predicted, of which
-    `preflight_trimmed_count` were taken out before the first attempt.
+    what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which
+    `preflight_trimmed_count` were left out before the first attempt.
     """
 
     model: str
@@ -96,7 +96,7 @@ class SendTelemetry(
 
 
 def summarize(messages: tuple[Message, ...]) -> tuple[MessageSummary, ...]:
-    """The messages in short; what is not words is named in brackets."""
+    """The messages in short; parts that are not text are named in brackets."""
     return tuple(MessageSummary(message.role, "".join(map(_words, message.parts))) for message in messages)
 
 

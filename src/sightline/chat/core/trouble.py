@@ -8,11 +8,11 @@ OVERFLOW_AFTER_TRIMMING = "context_overflow_after_trimming"
 FILTER_CHANGED = "filter_changed"
 
 TRIMMED_FOR: frozenset[Code] = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE})
-"""The failures that a smaller request helps against. A rate limit is not one of them."""
+"""Failures that a smaller request can avoid. A rate limit is not one of them."""
 
 
 def trouble_of(fault: Fault) -> Trouble:
-    """A failure as it is shown in the place of the answer. A code of the chat's own is finer than the fault's."""
+    """The failure as it is shown instead of the answer. The chat's own codes are more precise than the Fault's."""
     finer = fault.details.get("code") if fault.code in _REFINED and isinstance(fault.details, dict) else None
     code = finer if finer in _OWN else fault.code.value
     return Trouble(str(code), fault.message, fault.label, fault.hint)
@@ -30,7 +30,7 @@ def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:
 
 
 def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
-    """It was made smaller as often as that is allowed, or as far as it helps, and is still too large."""
+    """The request is still too large after the allowed number of trims, or as far as trimming helps."""
     left_out = f"{trimmed} pair{'s were' if trimmed != 1 else ' was'} left out in {attempts} "
     tried = f"{left_out}further attempt{'s' if attempts != 1 else ''}" if attempts else "nothing more could be left out"
     return Fault(
@@ -45,7 +45,7 @@ def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
 
 
 def filter_changed(last: Fault) -> Fault:
-    """The context on screen is no longer the one that was being made smaller."""
+    """The filter changed during the send, so its context is no longer the one on screen."""
     return Fault(
         Code.CANCELLED,
         f"the filter was changed while the request was made smaller, so it was not sent again; the provider had said: "

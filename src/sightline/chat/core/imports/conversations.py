@@ -1,4 +1,4 @@
-"""Turns of foreign conversations, gathered into pairs in topics."""
+"""Collects the turns of imported conversations into pairs and topics."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ImportedTurn:
-    """What one side said. `key` tells it apart in its conversation."""
+    """What one side said. `key` identifies it in its conversation."""
 
     speaker: Speaker
     parts: tuple[Part, ...]
@@ -33,7 +33,7 @@ class ImportedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What came of an export: the fact to be added to a history, and what was not carried."""
+    """The result of an import: the fact to add to a history, and notes about what was left out."""
 
     source: str
     fact: ChatImported
@@ -45,13 +45,13 @@ def _place(value: Json) -> int | None:
 
 
 def tool_name(name: str) -> str:
-    """A name that every provider takes for a tool."""
+    """A tool name that every provider accepts."""
     return _NOT_IN_A_NAME.sub("_", name)[:64] or "tool"
 
 
 @dataclass(slots=True)
 class Gathering:
-    """Collects conversations from one source."""
+    """Collects the conversations of one source."""
 
     source: str
     _topics: list[Topic] = field(default_factory=list)
@@ -60,11 +60,11 @@ class Gathering:
     _names: set[tuple[str, str]] = field(default_factory=set)
 
     def lose(self, what: str, count: int = 1) -> None:
-        """So many of these could not be carried."""
+        """Note that so many of these could not be imported."""
         self._lost[what] += count
 
     def citations(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
-        """Sources of a text, each with where its place begins and ends. One without an address is no use, and lost."""
+        """Citations of a text, each with its range. A source without an address is dropped and noted."""
         found: list[Citation] = []
         for source, start, end in sources:
             url = text(source, "url")
@@ -75,7 +75,7 @@ class Gathering:
         return tuple(found)
 
     def topic(self, key: str, name: str, parent: str = ROOT, system_prompt: str | None = None) -> str:
-        """A topic; where its name is taken already, it gets a number."""
+        """Add a topic; if its name is taken, it gets a number."""
         title = " ".join(name.split())[:120] or "Untitled"
         fresh, number = title, 1
         while (parent, fresh.lower()) in self._names:
@@ -87,15 +87,15 @@ class Gathering:
         return topic.id
 
     def pair(self, pair: MessagePair) -> None:
-        """A pair that is one already; its id is the source's own."""
+        """Add a complete pair; its id is the source's own."""
         self._pairs.append(pair)
 
     def own_id(self, key: str) -> str:
-        """The id of a pair that the source calls so."""
+        """The id for a pair of this key in the source."""
         return self._id("pair", key)
 
     def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
-        """Turns in their order: a question and all that follows it up to the next one are a pair."""
+        """Add turns in their order: a question and everything up to the next one are a pair."""
         group: list[ImportedTurn] = []
         for turn in turns:
             if turn.speaker == "user" and group:
@@ -106,7 +106,7 @@ class Gathering:
             self._pairs.append(self._pair(key, topic, group))
 
     def finish(self) -> Gathered:
-        """All of it."""
+        """The result."""
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 

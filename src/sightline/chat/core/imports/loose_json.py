@@ -1,4 +1,4 @@
-"""Looking into JSON that nobody has promised anything about: what is not as expected is not there."""
+"""Lenient access to JSON of unknown shape: what is not as expected counts as missing."""
 
 from datetime import datetime
 
@@ -26,7 +26,7 @@ def members(value: Json) -> list[JsonObject]:
 
 
 def moment(value: Json) -> float:
-    """Seconds since 1970, from seconds, milliseconds or a written time; 0 where it is none."""
+    """Seconds since 1970, from seconds, milliseconds or an ISO time; 0 if it is none."""
     if isinstance(value, str):
         try:
             read = datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""A large import in pieces that can be read one at a time, with something else in between."""
+"""Splits a large import into pieces, so that other work can run in between."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ MOST_PAIRS = 1000
 
 
 def pieces_of(fact: ChatImported, most: int = MOST_PAIRS) -> Iterator[ChatImported]:
-    """Facts that together say the same, the oldest pairs first. All topics are in the first piece, and in each those
-    that its pairs are in, because they may be known by another id."""
+    """Facts that are equivalent together, oldest pairs first. All topics are in the first piece; each piece repeats the
+    topics of its pairs, because they may have another id here."""
     if len(fact.pairs) <= most:
         yield fact
         return

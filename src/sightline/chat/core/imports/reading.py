@@ -1,4 +1,4 @@
-"""Whichever export this is, read."""
+"""Recognises the kind of an export and reads it."""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,7 +23,7 @@ def is_chatgpt(document: Json) -> bool:
 
 
 def read_chatgpt(document: Json) -> Gathered:
-    """The conversations in it, each as a topic below one for all of them."""
+    """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("chatgpt")
     home = gathering.topic("", "ChatGPT")
     for number, conversation in enumerate(_chatgpt_conversations(document)):
@@ -70,7 +70,7 @@ class _Branch:
         return dict.fromkeys(reversed(names))
 
     def _newest(self) -> str:
-        """Where no leaf is named: the newest message that nothing follows."""
+        """The newest leaf, used if none is named."""
         parents = {text(node, "parent") for node in self._nodes.values()}
         leaves = [name for name in self._nodes if name not in parents]
         return max(leaves, key=lambda name: moment(member(self._nodes[name], "message").get("create_time")), default="")
@@ -113,7 +113,7 @@ class _Branch:
         return self._with_sources(content, member(message, "metadata"))
 
     def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
-        """The words with where they came from, which the export tells of the message as a whole."""
+        """The text with its sources, which the export has for the whole message."""
         sources = [
             ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
             for each in members(metadata.get("citations"))
@@ -150,7 +150,7 @@ def is_claude(document: Json) -> bool:
 
 
 def read_claude(document: Json) -> Gathered:
-    """The conversations in it, each as a topic below one for all of them."""
+    """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("claude")
     home = gathering.topic("", "Claude")
     for number, conversation in enumerate(_conversations(document)):
@@ -228,7 +228,7 @@ def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Itera
 
 
 def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
-    """The sources of a text: an address and a place in it, the address below `details` in newer exports."""
+    """The sources of a text: an address and a range; in newer exports the address is below `details`."""
     return gathering.citations(
         (
             {**each, **member(each, "details")},
@@ -250,7 +250,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def read_chat(data: bytes, name: str = "") -> Gathered:
-    """The pairs and topics in an export. `name` is the file's, for a text without a title."""
+    """The pairs and topics in an export. `name` is the file's, used for a text without a title."""
     if data.startswith(_ZIP):
         raise _unreadable("this is an archive", "Unpack it and import the conversations.json in it.")
     if data.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
@@ -266,7 +266,9 @@ def read_chat(data: bytes, name: str = "") -> Gathered:
     except UnicodeDecodeError as error:
         raise _unreadable("this is no text", "Import JSON or Markdown in UTF-8.") from error
     if not is_markdown(text):
-        raise _unreadable("nobody speaks in this text", "Write `## User` and `## Assistant` before what they say.")
+        raise _unreadable(
+            "no line in this text names a speaker", "Write `## User` and `## Assistant` before what they say."
+        )
     return read_markdown(text, name)
 
 
