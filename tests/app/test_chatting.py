@@ -4,10 +4,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.chat import chat_settings, open_chat
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.openers import open_engine, open_record
-from sightline.chat.core.settings import ChatSettings
+from sightline.app.engine import open_engine, open_record
+from sightline.app.server import chat_settings, open_chat
+from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
 from sightline.settings import ChatDefaults

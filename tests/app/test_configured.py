@@ -70,7 +70,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_endless_file_is_no_configuration() -> None:
-    with pytest.raises(Fault, match="too long for a configuration"):
+    with pytest.raises(Fault, match="too large for a configuration"):
         configuration("/dev/zero")
 
 

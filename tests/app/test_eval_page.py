@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import configuration
-from sightline.app.eval_page import evals_of, suites_place
-from sightline.app.evals import open_evaluation
+from sightline.app.evals import evals_of, open_evaluation, suites_place
 from sightline.app.machine import SystemClock
 from sightline.cli.program import main
 from sightline.web.bodies import Query

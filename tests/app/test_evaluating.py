@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import configuration
+from sightline.app.engine import nowhere
 from sightline.app.eval_host import introduction
 from sightline.app.evals import elsewhere, open_evaluation
-from sightline.app.parts import nowhere
 from sightline.errors import Fault
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
@@ -88,7 +88,7 @@ def test_an_address_that_is_none_is_told_before_anything_is_opened(tmp_path: Pat
 
     async def story() -> None:
         loaded = configuration(str(tmp_path / "sightline.toml"))
-        with pytest.raises(Fault, match="is no cluster"):
+        with pytest.raises(Fault, match="is not the address of a cluster"):
             async with open_evaluation(loaded, str(tmp_path / "data"), tmp_path, cluster="ray:nowhere"):
                 pass
 

@@ -171,8 +171,8 @@ def test_counts_that_nobody_told_are_none() -> None:
 
 
 def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import configuration
+    from sightline.app.tools import open_runner
 
     acme.script = [plays(says("Hello."))]
     name = sightline.run("Hello?").run

@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 from sightline.app.configuration import configuration
-from sightline.app.openers import counter, open_engine
+from sightline.app.engine import counter, open_engine
 from sightline.errors import Fault
 
 

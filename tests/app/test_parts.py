@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from sightline.app.configuration import configuration
-from sightline.app.parts import make_embedded_model
+from sightline.app.engine import make_embedded_model
 
 
 def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:

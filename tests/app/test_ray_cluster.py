@@ -85,7 +85,7 @@ class FakeRay:
         if self.refuses is not None:
             raise self.refuses
         return SimpleNamespace(
-            introduced=Method(lambda: b"{}"),
+            introduce=Method(lambda: b"{}"),
             unpack=Method(self.told.append),
             tell=Method(self.told.append),
             listen=Method(self.listens),
@@ -109,7 +109,7 @@ def port() -> Any:
 
 def with_ray(monkeypatch: pytest.MonkeyPatch, fake: FakeRay) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(ray_cluster, "_imported", lambda: fake)
+    monkeypatch.setattr(ray_cluster, "_import_ray", lambda: fake)
 
 
 def told(fleet: RayFleet) -> str:
@@ -156,7 +156,7 @@ def test_a_cluster_is_named_by_its_address(text: str, address: RayAddress) -> No
     ],
 )
 def test_anything_else_is_no_cluster(text: str) -> None:
-    with pytest.raises(Fault, match="is no cluster") as caught:
+    with pytest.raises(Fault, match="is not the address of a cluster") as caught:
         ray_address(text)
     assert caught.value.code is Code.USAGE
 

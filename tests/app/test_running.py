@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.agent_runs import open_runner, runner_of, tool_surroundings, toolsets_of
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.openers import open_engine, open_record
+from sightline.app.engine import open_engine, open_record
+from sightline.app.tools import open_runner, runner_of, tool_surroundings, toolsets_of
 from sightline.errors import Fault
 from sightline.settings import NetworkSettings
 

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.command_engine import engine_here, engine_through, running_server
 from sightline.app.configuration import configuration
-from sightline.app.openers import open_engine
-from sightline.app.parts import means_of, nowhere
+from sightline.app.engine import engine_here, engine_through, means_of, nowhere, open_engine, running_server
 from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.interception import Interception

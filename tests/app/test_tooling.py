@@ -6,7 +6,7 @@ import pytest
 
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.tool_choice import ToolsWanted, open_tools, parse_tools, tools_of_run
+from sightline.app.tools import ToolsWanted, open_tools, parse_tools, tools_of_run
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 
@@ -96,7 +96,7 @@ def test_a_run_is_taken_up_with_the_tools_that_it_had(loaded: Configuration, tmp
 @pytest.mark.parametrize(
     ("origin", "message"),
     [
-        ({"kind": "library"}, "not begun on the command line"),
+        ({"kind": "library"}, "not started on the command line"),
         ({"tools": {"here": 1}}, "cannot be read"),
         ({"toolsets": [1]}, "cannot be read"),
     ],

@@ -100,10 +100,10 @@ def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed() -> Non
         "from sightline.cli.answer import AnswerView as View\n"
         "from sightline.model.events import TextReceived as Text, ThinkingReceived as Thinking\n"
         "view = View()\n"
-        "view.heard(Thinking(0, 'let me\\x07 see'))\n"
-        "view.heard(Thinking(0, ''))\n"
-        "view.heard(Text(1, 'an\\x1b[2Jswer\\ttab'))\n"
-        "view.done()\n"
+        "view.on_event(Thinking(0, 'let me\\x07 see'))\n"
+        "view.on_event(Thinking(0, ''))\n"
+        "view.on_event(Text(1, 'an\\x1b[2Jswer\\ttab'))\n"
+        "view.finish()\n"
     )
     assert shown_text == "\x1b[2mlet me\\x07 see\x1b[0m\nan\\x1b[2Jswer\ttab\n"
 

@@ -35,7 +35,7 @@ class Typed:
     async def key(self, prompt: str) -> str | None:
         return await self.line(prompt)
 
-    async def edited(self, text: str, suffix: str) -> str | None:
+    async def edit(self, text: str, suffix: str) -> str | None:
         self.prompts.append(f"{suffix}: {text}")
         return self.editor
 
@@ -135,13 +135,13 @@ def test_a_star_in_a_value_is_not_taken_for_a_pattern_that_nobody_wrote(desk: De
 def test_a_tool_of_unknown_origin_cannot_be_allowed_for_ever(desk: Desk, capsys: Told) -> None:
     other = RunnableCall(key="1.1", id="a", name="other", arguments={})
     assert desk.decided(Typed(["A", "y"]), other) == [Allowed()]
-    assert "Nobody knows where this tool comes from" in capsys.readouterr().err
+    assert "The origin of this tool is unknown" in capsys.readouterr().err
 
 
 def test_rules_that_cannot_be_kept_are_not_followed_either(desk: Desk, capsys: Told) -> None:
     (desk.folder / "approvals.json").write_text("nonsense")
     assert desk.decided(Typed(["A", "-", "-", "y", "y"])) == [Allowed()]
-    assert "It cannot be kept" in capsys.readouterr().err
+    assert "It cannot be stored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -212,5 +212,5 @@ def test_what_was_interrupted_is_asked_about_unless_that_was_said_before(desk: D
         return list((await person.mid_flight("r_1", [EDIT, SHELL])).values())
 
     assert asyncio.run(told(Typed(["y", ""]), None)) == ["again", "skip"]
-    assert "nobody knows how far it got" in capsys.readouterr().err
+    assert "it is not known how far it got" in capsys.readouterr().err
     assert asyncio.run(told(Typed([]), "skip")) == ["skip", "skip"]

@@ -316,7 +316,7 @@ def test_a_stream_without_an_end_is_no_success_either(acme: Upstream, capsysbina
 
 @pytest.mark.parametrize(
     ("finish", "code", "words"),
-    [("length", 0, b"cut at its limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
+    [("length", 0, b"truncated at its token limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
 )
 def test_how_the_answer_ended_is_said(
     acme: Upstream, capsysbinary: Captured, finish: str, code: int, words: bytes

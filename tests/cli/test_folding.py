@@ -1,6 +1,6 @@
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord
-from sightline.cli.call_lines import call_line, clip, fold, record_lines, result_lines
+from sightline.cli.run_control import call_line, clip, fold, record_lines, result_lines
 from sightline.model.parts import Image, Inline, Text
 
 PICTURE = Image(Inline("image/png", "AAAA"))

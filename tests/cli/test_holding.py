@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli.hold_session import hold_session
+from sightline.cli.shared_server import hold_session
 from sightline.errors import Fault
 from sightline.exchange.interception.rules import Rules
 from sightline.filters.predicate import Known
@@ -138,7 +138,7 @@ def test_a_server_that_takes_no_rules_is_told_of_before_the_client_starts(
         setattr(api, name, value)
     with (
         serving(api),
-        pytest.raises(Fault, match="does not take a rule") as caught,
+        pytest.raises(Fault, match="does not accept a rule") as caught,
         hold_session(api.url, "t", "s", tmp_path),
     ):
         raise AssertionError

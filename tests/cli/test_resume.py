@@ -11,9 +11,8 @@ from sightline.agent.core.approval import Policy
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.policy_approver import Judging
-from sightline.app.agent_runs import open_runner
 from sightline.app.configuration import configuration
-from sightline.app.tool_choice import open_tools, parse_tools
+from sightline.app.tools import open_runner, open_tools, parse_tools
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.cli.program import main
@@ -99,4 +98,4 @@ def test_a_run_that_nobody_knows(desk: ToolDesk, capsys: Captured) -> None:
 def test_a_run_of_a_program_is_taken_up_by_that_program(desk: ToolDesk, capsys: Captured) -> None:
     name = left(desk, origin={"kind": "library"})
     assert main(["resume", "--yes", name]) == 2
-    assert "Its tools are functions of the program that began it" in capsys.readouterr().err
+    assert "Its tools are functions of the program that started it" in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_what_was_never_sent_is_what_would_have_been(acme: Upstream, capsysbinar
     assert main(["show", "b", "--as", "wire"]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out == chat_body("never sent")
-    assert b"not sent to anybody" in captured.err
+    assert b"it was not sent" in captured.err
     assert main(["show", "b", "--as", "curl"]) == 2
 
 

@@ -2,7 +2,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from sightline.cli.show_summary import summary_lines
+from sightline.cli.show import summary_lines
 from sightline.model.exchange import Received
 from sightline.model.report import Loss
 from sightline.store.entries import BodyEntry

@@ -5,7 +5,7 @@ import pytest
 
 from sightline.agent.core.limits import RunLimits
 from sightline.app.configuration import configuration
-from sightline.cli.tool_options import add_tool_options, has_tools, limits_in, refuse_without_tools, tools_in
+from sightline.cli.options import add_tool_options, has_tools, limits_in, refuse_without_tools, tools_in
 from sightline.errors import Fault
 
 

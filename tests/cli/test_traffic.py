@@ -79,7 +79,7 @@ def test_an_empty_record_says_so(data: Path, capsys: Captured) -> None:
     assert main(["traffic"]) == 0
     assert capsys.readouterr() == ("", "nothing on record\n")
     assert main(["traffic", "model:x"]) == 0
-    assert "is like that" in capsys.readouterr().err
+    assert "exchange matches" in capsys.readouterr().err
     assert main(["traffic", "--json"]) == 0
     assert capsys.readouterr() == ("", "")
 

@@ -22,10 +22,10 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.service.runner import RunnerOptions as RunSurroundings
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened, open_toolsets
-from sightline.app.agent_runs import tool_surroundings
 from sightline.app.configuration import Configuration
+from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
+from sightline.app.tools import tool_surroundings
 from sightline.catalog.loading import variables_of
 from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import is_cached

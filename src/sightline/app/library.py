@@ -17,9 +17,8 @@ from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
-from sightline.app.agent_runs import open_runner, tool_surroundings
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.tool_choice import open_tools, parse_tools
+from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surroundings
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.errors import Code, Fault

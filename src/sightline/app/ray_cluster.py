@@ -239,7 +239,7 @@ class RayPost:
 
     async def introduce(self) -> bytes:
         """The versions and the name of this process, encoded."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.introduced.remote()))
+        return bytes(await self._fleet.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
         """Have it unpack our files."""

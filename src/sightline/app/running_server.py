@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.web.token import read_token
-from sightline.workbench.access import proof_of
+from sightline.workbench.workbench import proof_of
 
 RUN_LOCK = "run.lock"
 """The users of a server that was started for runs hold a shared lock on this file; the server ends with the last of

@@ -57,7 +57,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.openers import open_record
+    from sightline.app.engine import open_record
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
@@ -132,7 +132,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.openers import open_record
+    from sightline.app.engine import open_record
 
     loaded = configuration(arguments.config)
 

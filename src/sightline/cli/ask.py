@@ -1,11 +1,21 @@
 """`sightline ask`: one question to a model."""
 
 import argparse
+from collections.abc import Iterable
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_apart, add_shared, count, instructions_in, number
-from sightline.cli.terminal import read, say, write
-from sightline.cli.tool_options import add_tool_options, has_tools, refuse_without_tools
+from sightline.cli.options import (
+    add_apart,
+    add_shared,
+    add_tool_options,
+    count,
+    has_tools,
+    instructions_in,
+    number,
+    refuse_without_tools,
+)
+from sightline.cli.terminal import open_input, read, say, unusable, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -14,8 +24,65 @@ if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
     from sightline.exchange.prepare import Prepared
     from sightline.model.json import JsonObject
+    from sightline.model.parts import Part
     from sightline.model.reply import Reply
     from sightline.tokens.estimate import Estimate
+
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The limit of all files together; providers allow less."""
+
+
+def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
+    """A part for each file, in their order."""
+    from sightline.chat.core.attachment import attachment
+
+    names: set[str] = set()
+    parts: list[Part] = []
+    room = MOST_BYTES
+    for path in paths:
+        data = _content(path, room)
+        room -= len(data)
+        name = _unique_name(_display_path(path), names)
+        names.add(name)
+        parts.append(attachment(data, name, path))
+    return tuple(parts)
+
+
+def _content(path: str, room: int) -> bytes:
+    if path == "-":
+        raise Fault(Code.USAGE, "-f: stdin cannot be attached", hint="Give - as the prompt, or name a file.")
+    with open_input(path) as stream:
+        try:
+            data = stream.read(room + 1)
+        except OSError as error:
+            raise unusable(path, error) from None
+    if not data:
+        raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
+    if len(data) > room:
+        most = f"{MOST_BYTES // 1024 // 1024} MiB"
+        raise Fault(
+            Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach fewer or smaller files."
+        )
+    return data
+
+
+def _display_path(path: str) -> str:
+    """The path as given if it leads down from the current folder, else the file name."""
+    pure = PurePath(path)
+    shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
+    # A line break in a name would end the line that names the file.
+    return "".join(letter if letter.isprintable() else "?" for letter in shown)
+
+
+def _unique_name(name: str, taken: set[str]) -> str:
+    pure = PurePath(name)
+    number = 1
+    while name in taken:
+        number += 1
+        name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
+    return name
+
 
 FORMS = ("wire", "curl", "python", "canonical")
 
@@ -81,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-    from sightline.app.openers import final
+    from sightline.app.engine import final
     from sightline.exchange.prepare import SESSION
 
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
@@ -91,7 +158,6 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from dataclasses import replace
 
     from sightline.catalog.compose import Prompt, conversation_of
-    from sightline.cli.attachments import parts_from_files
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
@@ -173,7 +239,7 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    from sightline.app.openers import counter
+    from sightline.app.engine import counter
     from sightline.cli.answer import band
 
     if arguments.count:
@@ -187,7 +253,7 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
 def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
-    from sightline.app.openers import open_engine
+    from sightline.app.engine import open_engine
     from sightline.cli.answer import AnswerView
 
     async def count_with_engine() -> "Estimate":
@@ -200,7 +266,7 @@ def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Con
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     import asyncio
 
-    from sightline.app.openers import open_engine
+    from sightline.app.engine import open_engine
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
@@ -217,7 +283,7 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
-    from sightline.app.openers import final
+    from sightline.app.engine import final
     from sightline.cli.answer import AnswerView, summary
     from sightline.exchange.prepare import SESSION
 

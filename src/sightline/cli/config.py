@@ -98,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _forget_learned(arguments: argparse.Namespace) -> int:
-    from sightline.app.openers import counter
+    from sightline.app.engine import counter
     from sightline.cli.program import EXIT_FAILED
 
     gone = counter(arguments.data).memory.forget(arguments.model)

@@ -121,7 +121,7 @@ def _tokenizer() -> list["DiagnosisFinding"]:
 
 def _lessons(data: str | None) -> list["DiagnosisFinding"]:
     """The calibration of token estimates."""
-    from sightline.app.openers import counter
+    from sightline.app.engine import counter
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     memory = counter(data).memory
@@ -138,6 +138,6 @@ def _lessons(data: str | None) -> list["DiagnosisFinding"]:
 def _check_embedded(loaded: "Configuration") -> list["DiagnosisFinding"]:
     import asyncio
 
-    from sightline.app.parts import diagnose_embedded
+    from sightline.app.engine import diagnose_embedded
 
     return asyncio.run(diagnose_embedded(loaded))

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared, number
+from sightline.cli.options import add_shared, add_tool_sources, has_tools, number, tools_in
 from sightline.cli.terminal import read, say, write
-from sightline.cli.tool_options import add_tool_sources, has_tools, tools_in
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class _Playing:
         from sightline.agent.core.plan import RunPlan
         from sightline.agent.service.approval_store import KeptRules
         from sightline.agent.tools.tools import together
-        from sightline.app.agent_runs import open_runner
+        from sightline.app.tools import open_runner
         from sightline.catalog.choose import choose
         from sightline.cli.run_control import Driving
         from sightline.cli.tool_run import approver_of

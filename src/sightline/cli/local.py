@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.parts import make_embedded_model
+    from sightline.app.engine import make_embedded_model
     from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 
     async def stay() -> None:

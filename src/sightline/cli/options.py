@@ -1,11 +1,18 @@
-"""Options that all commands have, and the types of option values."""
+"""Options that several commands have, and the types of option values."""
 
 import argparse
 import math
 import re
+from typing import TYPE_CHECKING
 
 from sightline.cli.terminal import read
 from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.agent.core.limits import RunLimits
+    from sightline.app.configuration import Configuration
+    from sightline.app.tools import ToolsWanted
+
 
 _FILE_NAME = re.compile(r"\S*(/\S*|\.[A-Za-z]\w{0,4})")
 """One word that contains a slash or ends like a file name."""
@@ -69,3 +76,88 @@ def instructions_in(given: str | None, otherwise: str = "") -> str:
         return read(given).decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
         raise Fault(Code.USAGE, f"{given} is not UTF-8 text (byte {error.start})", hint="Save it as UTF-8.") from None
+
+
+_ONLY_WITH_TOOLS = (
+    "hooks", "max_requests", "max_tool_calls", "max_tokens_total", "max_cost", "max_seconds", "yes", "confirm",
+)  # fmt: skip
+
+
+def add_tool_options(command: argparse.ArgumentParser) -> None:
+    """Add all of them."""
+    add_tool_sources(command)
+    limits = command.add_argument_group("limits of a run with tools")
+    limits.add_argument("--max-requests", type=count, metavar="N", help="requests to the model (default: 50)")
+    limits.add_argument("--max-tool-calls", type=count, metavar="N", help="calls that are run")
+    limits.add_argument("--max-tokens-total", type=count, metavar="N", help="tokens of all requests and answers")
+    limits.add_argument("--max-cost", type=amount, metavar="USD", help="US dollars; the model's prices must be known")
+    limits.add_argument("--max-seconds", type=amount, metavar="S", help="seconds")
+
+
+def add_tool_sources(command: argparse.ArgumentParser) -> None:
+    """Add the options for tools and approval."""
+    tools = command.add_argument_group("tools")
+    tools.add_argument(
+        "--tools",
+        action="append",
+        default=[],
+        metavar="FILE|NAME",
+        help="a Python file, or a toolset of the configuration; repeatable",
+    )
+    tools.add_argument(
+        "--mcp", action="append", default=[], metavar="CONFIG", help="a file that names MCP servers; repeatable"
+    )
+    tools.add_argument(
+        "--folder", default="", metavar="DIR", help="a folder for the built-in tools (default: the current one)"
+    )
+    tools.add_argument(
+        "--builtin", default="", metavar="NAMES", help="built-in tools, with commas (default for --folder: which read)"
+    )
+    tools.add_argument("--hooks", action="append", default=[], metavar="FILE", help="hooks of the run; repeatable")
+    approval = tools.add_mutually_exclusive_group()
+    approval.add_argument("--yes", action="store_true", help="run every call without asking")
+    approval.add_argument("--confirm", action="store_true", help="ask about every call, even if a rule allows it")
+
+
+def has_tools(arguments: argparse.Namespace) -> bool:
+    """Whether tools were named."""
+    return bool(arguments.tools or arguments.mcp or arguments.folder or arguments.builtin)
+
+
+def refuse_without_tools(arguments: argparse.Namespace) -> None:
+    """Refuse options that mean nothing without tools."""
+    if has_tools(arguments):
+        return
+    for name in _ONLY_WITH_TOOLS:
+        if getattr(arguments, name):
+            option = f"--{name.replace('_', '-')}"
+            hint = "Name tools with --tools, --mcp, --folder or --builtin, or leave it out."
+            raise Fault(Code.USAGE, f"{option} needs tools", hint=hint)
+
+
+def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
+    """The tools that the options name."""
+    from sightline.app.tools import parse_tools
+
+    return parse_tools(
+        loaded,
+        tools=arguments.tools,
+        mcp=arguments.mcp,
+        folder=arguments.folder,
+        builtin=[name.strip() for name in arguments.builtin.split(",") if name.strip()],
+        hooks=arguments.hooks,
+    )
+
+
+def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "RunLimits":
+    """The limits of the run; `is_asked` if the user is asked when one is reached."""
+    from sightline.agent.core.limits import RunLimits
+
+    return RunLimits(
+        requests=arguments.max_requests or RunLimits().requests,
+        tool_calls=arguments.max_tool_calls,
+        tokens=arguments.max_tokens_total,
+        cost=arguments.max_cost,
+        seconds=arguments.max_seconds,
+        behaviour="confirm" if is_asked else "stop",
+    )

@@ -58,8 +58,8 @@ def _pass_hold() -> None:
 
 
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
+    from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
-    from sightline.app.openers import open_record
     from sightline.cli.answer import AnswerView
     from sightline.dialects.registry import dialect
     from sightline.dialects.reply_decoder import ReplyDecoder
@@ -95,8 +95,8 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from msgspec.structs import replace
 
+    from sightline.app.engine import open_relay
     from sightline.app.machine import SystemClock
-    from sightline.app.openers import open_relay
     from sightline.cli.answer import AnswerView
     from sightline.exchange.answer_reading import read_answer
     from sightline.exchange.recording.exchange_record import find_exchange, load_exchange

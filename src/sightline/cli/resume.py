@@ -52,9 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
     from sightline.agent.service.approval_store import KeptRules
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import data_folder
-    from sightline.app.tool_choice import tools_of_run
+    from sightline.app.tools import open_runner, tools_of_run
     from sightline.cli.run_control import Driving
     from sightline.cli.runs import find_run
     from sightline.cli.tool_run import approver_of, open_tools_with_notes, refuse_unattended

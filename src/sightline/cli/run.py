@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
-    from sightline.cli.hold_session import hold_session
-    from sightline.cli.shared_server import share_server
+    from sightline.cli.shared_server import hold_session, share_server
 
     words = _command(arguments)
     client, place = client_in(words)

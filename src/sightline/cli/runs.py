@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     import msgspec
 
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import configuration
+    from sightline.app.tools import open_runner
     from sightline.wire.jsontext import encode
 
     loaded = configuration(arguments.config)
@@ -125,7 +125,7 @@ def _run_lines(run: "RunShown") -> Iterator[str]:
 
 
 def _round(each: "RoundShown") -> Iterator[str]:
-    from sightline.cli.call_lines import call_line, clip
+    from sightline.cli.run_control import call_line, clip
 
     yield f"round {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
     if each.text:
@@ -138,7 +138,7 @@ def _round(each: "RoundShown") -> Iterator[str]:
 
 
 def _result(call: "CallShown") -> str:
-    from sightline.cli.call_lines import fold
+    from sightline.cli.run_control import fold
 
     if call.result is None:
         return f"← {call.name} (no result)"

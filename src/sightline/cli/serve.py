@@ -105,7 +105,7 @@ def _port(text: str) -> int:
 
 def _about_local(loaded: "Configuration") -> str:
     """One line about the embedded model: whether it is installed, and when it answers."""
-    from sightline.app.parts import is_installed
+    from sightline.app.engine import is_installed
 
     if url := loaded.settings.local.url:
         return f"The embedded model is the one at {url}."

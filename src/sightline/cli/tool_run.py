@@ -17,17 +17,15 @@ from sightline.agent.service.approval_store import KeptRule, KeptRules
 from sightline.agent.service.participants import Approver, Interrupted
 from sightline.agent.service.policy_approver import Judging, deny_unattended
 from sightline.agent.tools.opening import Opened
-from sightline.app.agent_runs import open_runner
 from sightline.app.configuration import Configuration, data_folder
-from sightline.app.tool_choice import ToolsWanted, open_tools
+from sightline.app.tools import ToolsWanted, open_runner, open_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.call_lines import clip
 from sightline.cli.keyboard import Keyboard, Typing, keyboard
-from sightline.cli.run_control import Driving
+from sightline.cli.options import limits_in, tools_in
+from sightline.cli.run_control import Driving, clip
 from sightline.cli.terminal import say
-from sightline.cli.tool_options import limits_in, tools_in
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import prepare
 from sightline.model.json import Json, JsonObject
@@ -97,7 +95,9 @@ class TerminalPerson:
                 continue
             say(f"{call.name} was running when the run stopped; it is not known how far it got:")
             say(_indent(_arguments_text(call.arguments)))
-            decisions[call.key] = "again" if await self._is_yes("Run it again? (if not, the model is informed)") else "skip"
+            decisions[call.key] = (
+                "again" if await self._is_yes("Run it again? (if not, the model is informed)") else "skip"
+            )
         return decisions
 
     # --- one call ---

@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     limit = _USUAL if arguments.limit is None else arguments.limit
 
     async def list_exchanges() -> int:
+        from sightline.app.engine import open_record
         from sightline.app.machine import SystemClock
-        from sightline.app.openers import open_record
 
         table = _Table(_width(), has_colours=is_terminal(sys.stdout))
         count = 0
@@ -94,7 +94,7 @@ def parse_filter(words: Sequence[str]) -> "Expression":
 
 def _lines(page: "Sequence[Summary]") -> bytes:
     from sightline.wire.jsontext import encode
-    from sightline.workbench.views import line
+    from sightline.workbench.exchange_views import line
 
     return b"".join(encode(line(summary)) + b"\n" for summary in page)
 

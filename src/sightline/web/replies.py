@@ -19,6 +19,14 @@ _ENCODER = msgspec.json.Encoder()
 _NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
 
+class FaultShown(msgspec.Struct, frozen=True):
+    """What happened, and what to do next."""
+
+    code: str
+    message: str
+    hint: str
+
+
 def data(body: bytes, media_type: bytes) -> WebResponse:
     """Foreign bytes, which a browser must not show as a page of ours."""
     return WebResponse(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])

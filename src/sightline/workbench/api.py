@@ -6,13 +6,9 @@ from sightline.errors import Code, Fault
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Receive, WebResponse
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
-from sightline.workbench.documents import Documents
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Exchanges
-from sightline.workbench.filter_help import Filtering
-from sightline.workbench.hold_decisions import HoldDecisions
-from sightline.workbench.interceptions import Interceptions
-from sightline.workbench.replays import Replays
+from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
+from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import About
 
 READING = ("GET", "HEAD")

@@ -37,7 +37,7 @@ from sightline.tokens.ledger import Ledger
 from sightline.transport.clock import Clock
 from sightline.web import replies
 from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
-from sightline.web.request_body import MOST_WITH_BODY, read_bytes
+from sightline.web.bodies import MOST_WITH_BODY, read_bytes
 
 MOST_OTHERS = 64
 """So many relays to providers of commands' own configurations are cached."""

@@ -16,6 +16,7 @@ from sightline.exchange.interception.rules import OnTimeout, Phase
 from sightline.model.exchange import State
 from sightline.model.json import JsonObject
 from sightline.model.report import Addition, Loss
+from sightline.web.replies import FaultShown
 
 Place: TypeAlias = Literal["traffic", "chat", "runs", "evals"]
 """A view of the page."""
@@ -56,14 +57,6 @@ class Hashes(msgspec.Struct, frozen=True):
     received: str | None = None
     sent: str | None = None
     reply: str | None = None
-
-
-class FaultShown(msgspec.Struct, frozen=True):
-    """What happened, and what to do next."""
-
-    code: str
-    message: str
-    hint: str
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -123,32 +116,6 @@ class Diff(msgspec.Struct, frozen=True):
     against: str
     items: tuple[Compared, ...]
     prefix: EditCost | None
-
-
-class FilterError(msgspec.Struct, frozen=True):
-    """Where a filter is wrong. `column` counts from 1; both count UTF-16 units, as browsers do."""
-
-    message: str
-    column: int
-    length: int
-    hint: str
-
-
-class Offer(msgspec.Struct, frozen=True, rename={"start": "from"}):
-    """A completion that replaces the term at the cursor, which begins at `from`."""
-
-    text: str
-    label: str
-    help: str
-    start: int
-
-
-class FilterShown(msgspec.Struct, frozen=True):
-    """Whether a filter is valid, and the completions at the cursor."""
-
-    ok: bool
-    error: FilterError | None
-    completions: tuple[Offer, ...]
 
 
 class Intercepting(msgspec.Struct, frozen=True):

@@ -23,9 +23,8 @@ from sightline.chat.api.bodies import (
     TopicChangeWanted,
     TopicWanted,
 )
-from sightline.chat.api.command_calls import Commanding
-from sightline.chat.api.files import Files
-from sightline.chat.api.filters import Filters
+from sightline.chat.api.files import Files, parts_from_uploads
+from sightline.chat.api.filters import Commanding, Filters
 from sightline.chat.api.pair_showing import ModelPrices, PairShowing, band
 from sightline.chat.api.pairs import PairCalls
 from sightline.chat.api.refusals import not_there, refusing
@@ -39,11 +38,10 @@ from sightline.chat.api.shapes import (
     TopicShown,
     Versioned,
 )
-from sightline.chat.api.uploads import parts_from_uploads
 from sightline.chat.api.views import ViewCalls
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.preferences import Preferences
@@ -236,7 +234,9 @@ class CompactionCalls:
         await self._check(wanted.ids)
         draft = await self._service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
         comparison = draft.comparison
-        return DraftShown(text=draft.text, before=band(comparison.before), after=band(comparison.after), exchange=draft.exchange)
+        return DraftShown(
+            text=draft.text, before=band(comparison.before), after=band(comparison.after), exchange=draft.exchange
+        )
 
     async def compare(self, wanted: CompareWanted) -> ComparisonShown:
         """The tokens before and after, for this text."""

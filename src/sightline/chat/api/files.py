@@ -1,15 +1,19 @@
 """The calls that export and import chats as files."""
 
 import asyncio
+import base64
+import binascii
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api.downloads import download
+from sightline.chat.api.bodies import AttachmentWanted
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.shapes import ImportShown
+from sightline.chat.core.attachment import attachment, name_of, text_in
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
 from sightline.chat.core.history import ChatHistory
@@ -18,9 +22,133 @@ from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
+from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text
+from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
-from sightline.web.bodies import Query
-from sightline.web.request_body import read_bytes
+from sightline.web.bodies import Query, read_bytes
+from sightline.wire.media_type import BINARY, is_text, sniff
+
+_MADE_OF_BYTES: Final = ("image", "audio", "video")
+_ENDINGS: Final[Mapping[str, str]] = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+}
+_LONGEST_NAME: Final = 200
+
+
+def parts_from_uploads(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]:
+    """A part for each file, in their order."""
+    return tuple(_part(number, each) for number, each in enumerate(wanted, 1))
+
+
+def _part(number: int, wanted: AttachmentWanted) -> Part:
+    name = "".join(letter if letter.isprintable() else "?" for letter in wanted.name)[:_LONGEST_NAME].strip()
+    name = name or f"file {number}"
+    try:
+        data = base64.b64decode(wanted.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise _wrong(f"{name}: the data is no base64", "Send the bytes of the file in base64.") from None
+    if not data:
+        raise _wrong(f"{name}: the file is empty", "Leave it out, or check that it was saved.")
+    claimed, real = wanted.media_type.partition(";")[0].strip().lower(), sniff(data, name)
+    if _is_another(claimed, real):
+        found = "text" if is_text(real) else real
+        raise _wrong(
+            f"{name}: it claims to be {quote_word(claimed)}, but its bytes are {found}",
+            "Check that the file is whole, and attach it again under the right name.",
+        )
+    try:
+        return attachment(data, _with_extension(name, real))
+    except Fault as fault:
+        fault.status = 422
+        raise
+
+
+def _is_another(claimed: str, real: str) -> bool:
+    """Whether a file is not of the kind it claims to be. An image under the name of another image type is accepted as
+    what it is."""
+    if claimed == "image/svg+xml":
+        return not is_text(real)
+    main = claimed.partition("/")[0]
+    if main in _MADE_OF_BYTES:
+        return not real.startswith(f"{main}/") or is_text(real)
+    return claimed == "application/pdf" and real != claimed
+
+
+def _with_extension(name: str, kind: str) -> str:
+    ending = _ENDINGS.get(kind)
+    return name if "." in name or ending is None else f"{name}.{ending}"
+
+
+def _wrong(message: str, hint: str) -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+
+
+RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+"""Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
+
+_SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
+
+
+def media(part: Part) -> WebResponse:
+    """The bytes of a part: shown if they are an image, whatever type they claim; otherwise a download."""
+    data, name = _bytes(part), name_of(part)
+    kind = sniff(data, name)
+    if kind in RASTER:
+        return WebResponse(200, data, [(b"content-type", kind.encode()), _SANDBOX, *replies.GUARDED])
+    return download(data, name or "file")
+
+
+def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
+    """A download under this name."""
+    plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-" else "_" for letter in name)
+    disposition = (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
+    )
+    kept = (b"content-disposition", disposition.encode())
+    return WebResponse(200, data, [(b"content-type", media_type.encode()), kept, _SANDBOX, *replies.GUARDED])
+
+
+def size_of(part: Part) -> tuple[str, int]:
+    """The media type of a part and its size in bytes, as far as the bytes are here."""
+    match part:
+        case Text(text=text):
+            return "text/plain", len(text_in(text).encode("utf-8", "replace"))
+        case Image(source=source) | Document(source=source) | Audio(source=Inline() as source):
+            match source:
+                case Inline(media_type=media_type, data=coded):
+                    return media_type, len(coded) * 3 // 4 - coded[-2:].count("=")
+                case PlainText(text=text, media_type=media_type):
+                    return media_type, len(text.encode("utf-8", "replace"))
+                case Link(media_type=media_type):
+                    return media_type, 0
+                case FileId():
+                    return "", 0
+        case _:
+            return "", 0
+
+
+def _bytes(part: Part) -> bytes:
+    match part:
+        case Text(text=text):
+            return text_in(text).encode("utf-8", "replace")
+        case Image(source=Inline(data=coded)) | Document(source=Inline(data=coded)) | Audio(source=Inline(data=coded)):
+            try:
+                return base64.b64decode(coded)
+            except (binascii.Error, ValueError):
+                raise _not_found("the data of this file is damaged", "Attach it again.") from None
+        case Document(source=PlainText(text=text)):
+            return text.encode("utf-8", "replace")
+        case _:
+            raise _not_found("this file lies elsewhere", "Only what was attached here can be shown.")
+
+
+def _not_found(message: str, hint: str) -> Fault:
+    return Fault(Code.USAGE, message, hint=hint, status=404)
+
 
 MOST_IMPORTED: Final = 200 * 1024 * 1024
 """The largest import. Larger exports must be split first."""

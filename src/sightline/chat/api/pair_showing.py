@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from sightline.catalog.facts import Prices
-from sightline.chat.api.downloads import size_of
+from sightline.chat.api.files import size_of
 from sightline.chat.api.shapes import (
     AnswerShown,
     AttachmentShown,
@@ -16,8 +16,8 @@ from sightline.chat.api.shapes import (
 )
 from sightline.chat.core.attachment import kind_of, name_of
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of
 from sightline.chat.service.service import ChatService

@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.chat.api.bodies import EditWanted, IdsWanted, MarkWanted, SwapWanted
-from sightline.chat.api.downloads import media
+from sightline.chat.api.files import media
 from sightline.chat.api.pair_showing import PairShowing
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import PairOpened, Versioned
@@ -19,7 +19,7 @@ from sightline.chat.core.facts import (
     PairsStarred,
 )
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.view import View
 from sightline.chat.service.blocks import media_of
 from sightline.chat.service.service import ChatService

@@ -8,8 +8,8 @@ from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
+from sightline.web.filter_help import mistake
 from sightline.web.routes import ApiCall, Handler
-from sightline.workbench.filter_help import mistake
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.PERMISSION: 422, Code.MODEL_UNKNOWN: 422}
 """Statuses that differ from the code's own, which would point at the API's token or at a path."""

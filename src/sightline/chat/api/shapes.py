@@ -6,14 +6,14 @@ import msgspec
 
 from sightline.chat.core.attachment import AttachmentKind
 from sightline.chat.core.pair import Flag, Hand, LifecycleState
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Parameters
 from sightline.chat.service.blocks import Block
 from sightline.errors import CancelReason
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
-from sightline.workbench.shapes import FaultShown
+from sightline.web.replies import FaultShown
 
 
 class TokenBand(msgspec.Struct, frozen=True):

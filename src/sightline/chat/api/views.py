@@ -3,6 +3,7 @@
 import msgspec
 
 from sightline.chat.api.bodies import EstimateWanted, PreviewWanted, ViewWanted
+from sightline.chat.api.files import parts_from_uploads
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.pair_showing import PairShowing, trouble
 from sightline.chat.api.refusals import not_there
@@ -18,15 +19,14 @@ from sightline.chat.api.shapes import (
     RowsShown,
     ViewShown,
 )
-from sightline.chat.api.uploads import parts_from_uploads
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.previews import SendPreview
 from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Fault
 from sightline.exchange.prepare import Prepared
 from sightline.web.bodies import Query
-from sightline.workbench.shapes import FaultShown
+from sightline.web.replies import FaultShown
 
 MOST_ROWS = 200
 EMBEDDED = "the embedded model, on this machine"
@@ -76,7 +76,9 @@ class ViewCalls:
             wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
         )
         estimate = sized.estimate
-        return EstimateShown(estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt)
+        return EstimateShown(
+            estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
+        )
 
     async def preview(self, wanted: PreviewWanted) -> PreviewShown:
         """The exact body of the next send."""

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.assembly import concatenate, question
 from sightline.chat.core.facts import PairsCompacted
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import Sizer, concatenate, question
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text

@@ -5,14 +5,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from sightline.chat.core.assembly import concatenate, messages_of
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.maichat import OWN_SCHEMA, ExtraFields
 from sightline.chat.core.imports.markdown import escape
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.prelude import compose_system_prelude
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.topics import Topic
+from sightline.chat.core.sizing import ChatSettings, concatenate, messages_of
+from sightline.chat.core.topics import Topic, compose_system_prelude
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.model.json import JsonObject

@@ -1,13 +1,14 @@
-"""The facts of a chat. They are only added; its history is a fold over them."""
+"""The facts of a chat, and how they change a pair. Facts are only added; the history is a fold over them."""
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
-from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble
+from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble, text_answer
 from sightline.chat.core.topics import Topic
-from sightline.errors import CancelReason
-from sightline.model.parts import Part
+from sightline.errors import CancelReason, Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text
 
 
 class PairAsked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="asked"):
@@ -209,3 +210,154 @@ ChatFact: TypeAlias = (
     | TopicChanged
     | TopicRemoved
 )
+
+
+CANCELLED = Trouble("cancelled", "broken off before anything came", hint="Ask again, or delete it.")
+
+INTERRUPTED = Trouble("interrupted", "the program ended before the answer had come", hint="Ask again, or delete it.")
+
+
+def new_pair(fact: PairAsked) -> MessagePair:
+    """The new pair, which is being sent."""
+    return msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
+
+
+def after(
+    pair: MessagePair,
+    fact: PairAnswered
+    | PairFailed
+    | PairCancelled
+    | PairReasked
+    | RunJoined
+    | AnswerSwapped
+    | PairEdited
+    | PairRevised,
+) -> MessagePair:
+    """The pair after this event. Raises a Fault if the event is not allowed in its state."""
+    is_sending = pair.state == "sending"
+    match fact:
+        case PairAnswered() | PairFailed() | PairCancelled():
+            if not is_sending:
+                raise _wrong(pair, "is not waiting for an answer", "It has come to its end already.")
+            return _end(pair, fact)
+        case RunJoined(run=run):
+            return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
+        case PairRevised():
+            return _revise(pair, fact)
+        case PairReasked() | AnswerSwapped() | PairEdited():
+            if is_sending:
+                raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
+            return _change(pair, fact)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
+    """The pair with this mark."""
+    match fact:
+        case PairsStarred(star=star):
+            return msgspec.structs.replace(pair, star=star)
+        case PairsFlagged(flag=flag):
+            return msgspec.structs.replace(pair, flag=flag)
+        case PairsMoved(topic=topic):
+            return msgspec.structs.replace(pair, topic=topic)
+        case PairsHandled(hand=hand):
+            return msgspec.structs.replace(pair, hand=hand)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
+    replaced = msgspec.structs.replace
+    came = fact.answer if isinstance(fact, PairAnswered) else fact.partial
+    if came is not None and came.run:
+        pair = _without_beginning(pair, came.run)
+    if isinstance(fact, PairAnswered):
+        earlier = pair.earlier if pair.answer is None else (*pair.earlier, pair.answer)
+        model, exchange = pair.asking or pair.model, fact.answer.exchange or pair.exchange
+        pair = replaced(pair, answer=fact.answer, earlier=earlier, model=model, asking="", run=fact.answer.run)
+        return replaced(pair, state="complete", trouble=None, exchange=exchange)
+    partial = fact.partial if fact.partial is not None and fact.partial.messages else None
+    exchange = fact.exchange or pair.exchange
+    trouble = fact.trouble if isinstance(fact, PairFailed) else replaced(CANCELLED, reason=fact.reason)
+    if pair.answer is not None:  # it was asked again, and what it had stays
+        earlier = pair.earlier if partial is None else (*pair.earlier, partial)
+        return replaced(pair, earlier=earlier, asking="", state="complete", trouble=trouble, exchange=exchange)
+    if isinstance(fact, PairCancelled) and partial is not None:
+        partial = replaced(partial, finish="cancelled", reason=fact.reason)
+        return replaced(pair, answer=partial, state="complete", trouble=None, exchange=exchange)
+    return replaced(pair, answer=partial, state="error", trouble=trouble, exchange=exchange)
+
+
+def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
+    """The pair without the partial answer of an interrupted run: the answer of the resumed run contains it."""
+
+    def is_beginning(answer: ChatAnswer) -> bool:
+        return answer.is_partial and answer.run == run
+
+    answer = None if pair.answer is not None and is_beginning(pair.answer) else pair.answer
+    earlier = tuple(each for each in pair.earlier if not is_beginning(each))
+    return msgspec.structs.replace(pair, answer=answer, earlier=earlier)
+
+
+def _change(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
+    match fact:
+        case PairReasked():
+            if pair.answer is None or pair.state == "error":
+                raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
+            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model, run="")
+        case AnswerSwapped(index=index):
+            return _swap(pair, index)
+        case PairEdited():
+            return _edit(pair, fact)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _swap(pair: MessagePair, index: int) -> MessagePair:
+    if not -len(pair.earlier) <= index < len(pair.earlier):
+        raise _wrong(pair, "has no such earlier answer", "Choose one that is there.")
+    earlier = list(pair.earlier)
+    answer = earlier.pop(index)
+    kept = earlier if pair.answer is None else [*earlier, pair.answer]
+    return msgspec.structs.replace(
+        pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None, run=answer.run
+    )
+
+
+def _revise(pair: MessagePair, fact: PairRevised) -> MessagePair:
+    """The pair as it was sent."""
+    return msgspec.structs.replace(
+        pair,
+        user_text=pair.user_text if fact.user_text is None else fact.user_text,
+        attachments=pair.attachments if fact.attachments is None else fact.attachments,
+        answer=pair.answer if fact.answer is None else fact.answer,
+        is_edited=True,
+    )
+
+
+def _edit(pair: MessagePair, fact: PairEdited) -> MessagePair:
+    if fact.user_text is not None:
+        pair = msgspec.structs.replace(pair, user_text=fact.user_text)
+    if fact.attachments is not None:
+        pair = msgspec.structs.replace(pair, attachments=fact.attachments)
+    if fact.assistant_text is not None:
+        answer = text_answer("", model=pair.model) if pair.answer is None else pair.answer
+        answer = _with_text(answer, fact.assistant_text)
+        pair = msgspec.structs.replace(pair, answer=answer, state="complete", trouble=None)
+    return pair
+
+
+def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
+    """The answer with this text in its last message. Earlier text stays only if tool calls follow it."""
+    *rounds, last = answer.messages or (Message("assistant"),)
+    if last.role != "assistant":
+        rounds, last = [*rounds, last], Message("assistant")
+    parts = tuple(part for part in last.parts if not isinstance(part, Text))
+    said = (Text(text),) if text else ()
+    words = Message("assistant", (*parts, *said) if rounds else said, bare=not rounds)
+    return msgspec.structs.replace(answer, messages=(*rounds, words))
+
+
+def _wrong(pair: MessagePair, what: str, hint: str) -> Fault:
+    return Fault(Code.USAGE, f"the pair {pair.id!r} {what}", hint=hint)

@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 import msgspec
 
 from sightline.chat.core.facts import (
+    INTERRUPTED,
     AnswerSwapped,
     ChatFact,
     ChatImported,
@@ -34,10 +35,12 @@ from sightline.chat.core.facts import (
     TopicAdded,
     TopicChanged,
     TopicRemoved,
+    after,
+    apply_mark,
+    new_pair,
 )
-from sightline.chat.core.lifecycle import INTERRUPTED, after, apply_mark, new_pair
+from sightline.chat.core.matching import PairWords
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.pair_words import PairWords
 from sightline.chat.core.topics import ROOT, Topic, Topics
 from sightline.errors import Code, Fault
 

@@ -77,9 +77,9 @@ def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
     attachments, words = (kept[:-1], [Text(pair.user_text)]) if has_words else (kept, [])
     spoken = [*texts_of(attachments), *(each.text for each in words)]
     new = iter(spread_over_parts(spoken, change.new) if spoken else ())
-    parts: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
+    new_parts: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
     text = next(new, change.new if not spoken else "")
-    return msgspec.structs.replace(pair, user_text=text, attachments=tuple(parts), is_edited=True)
+    return msgspec.structs.replace(pair, user_text=text, attachments=tuple(new_parts), is_edited=True)
 
 
 def _revise_answer(pair: MessagePair, messages: tuple[Message, ...], number: int, change: SectionChange) -> MessagePair:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import msgspec
 
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 
 ROOT = ""
@@ -172,3 +174,17 @@ class Topics:
         if topic.parent != ROOT or topic.name:
             message = "the topic of all topics has no name and stands below none"
             raise Fault(Code.USAGE, message, hint="Change another topic.")
+
+
+def compose_system_prelude(topic: Inherited, settings: ChatSettings, base: str = "") -> str:
+    """The text of the system message; empty if there is none. First the system prompt; if no topic has one, `base`, the
+    base instructions of the model's family. Then the topic's instructions, then the directives of the topic and of the
+    chat, each on its own line and once."""
+    directives = dict.fromkeys(filter(None, map(str.strip, (*topic.style_directives, *settings.style_directives))))
+    first = topic.system_prompt if topic.has_system_prompt or topic.system_prompt else base
+    return "\n\n".join(filter(None, (first.strip(), topic.instructions.strip(), "\n".join(directives))))
+
+
+def model_at_hand(selected: str, topic: Inherited, newest: MessagePair | None, default: str) -> str:
+    """The model that the user selected; else the topic's, that of the newest pair, or the default."""
+    return selected or topic.model or ("" if newest is None else newest.model) or default

@@ -7,10 +7,8 @@ from typing import Literal, TypeAlias, assert_never
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.prelude import compose_system_prelude
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.topics import ROOT, Inherited
+from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.topics import ROOT, Inherited, compose_system_prelude
 from sightline.filters.expression import (
     EVERYTHING,
     Expression,

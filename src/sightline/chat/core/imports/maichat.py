@@ -2,8 +2,7 @@
 
 import msgspec
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering
-from sightline.chat.core.imports.loose_json import members, moment, text
+from sightline.chat.core.imports.conversations import Gathered, Gathering, members, moment, text
 from sightline.chat.core.pair import ChatAnswer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.errors import Code, Fault

@@ -3,8 +3,7 @@
 import hashlib
 import re
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker
-from sightline.chat.core.imports.loose_json import moment
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker, moment
 from sightline.model.parts import Text
 
 _USER = r"user|human|you|me|prompt|question"

@@ -4,14 +4,50 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, tool_name
-from sightline.chat.core.imports.loose_json import member, members, moment, text
+from sightline.chat.core.facts import ChatImported
+from sightline.chat.core.imports.conversations import (
+    Gathered,
+    Gathering,
+    ImportedTurn,
+    member,
+    members,
+    moment,
+    text,
+    tool_name,
+)
 from sightline.chat.core.imports.maichat import is_maichat, read_maichat
 from sightline.chat.core.imports.markdown import is_markdown, read_markdown
+from sightline.chat.core.topics import Topic
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
 from sightline.wire.jsontext import BOM, decode, encode
+
+MOST_PAIRS = 1000
+
+
+def pieces_of(fact: ChatImported, most: int = MOST_PAIRS) -> Iterator[ChatImported]:
+    """Facts that are equivalent together, oldest pairs first. All topics are in the first piece; each piece repeats the
+    topics of its pairs, because they may have another id here."""
+    if len(fact.pairs) <= most:
+        yield fact
+        return
+    pairs = sorted(fact.pairs, key=lambda pair: pair.at)
+    known = {topic.id: topic for topic in fact.topics}
+    for start in range(0, len(pairs), most):
+        piece = tuple(pairs[start : start + most])
+        needed = known.keys() if not start else _with_those_above({pair.topic for pair in piece}, known)
+        yield ChatImported(tuple(topic for topic in fact.topics if topic.id in needed), piece)
+
+
+def _with_those_above(topics: set[str], known: dict[str, Topic]) -> set[str]:
+    found: set[str] = set()
+    for topic in topics:
+        while topic in known and topic not in found:
+            found.add(topic)
+            topic = known[topic].parent
+    return found
+
 
 _MODEL = "model_slug"
 _SPOKEN_TO_ALL = ("", "all")
