@@ -1,13 +1,31 @@
 """Runs from a command line without a terminal; those with one are in tests/e2e/test_runs_at_a_terminal.py."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sightline.agent.core.approval import Policy
+from sightline.agent.core.limits import Reached, RunUsage
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun, Round, Why
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.policy_approver import Judging
+from sightline.app.configuration import configuration
+from sightline.app.tools import open_runner, open_tools, parse_tools
+from sightline.catalog.choose import choose
+from sightline.catalog.compose import Prompt
 from sightline.cli.program import main
-from sightline.model.parts import Refusal, ToolCall
+from sightline.cli.run_control import _exit_code, summary
+from sightline.errors import Code, Fault
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Reply
+from sightline.model.request import Request
+from sightline.model.usage import Usage
 from tests.loop_stage import calls, reply, says
 from tests.running_stage import begins, plays
 from tests.tool_desk import KEY, ToolDesk, marks_in, tool_desk
@@ -199,3 +217,128 @@ def test_what_a_model_says_when_it_refuses_is_printed(desk: ToolDesk, capsys: Ca
     desk.upstream.script = [plays(reply(Refusal("I would rather not."), finish="refusal"))]
     assert main(["ask", "--tools", "tools.py", "--yes", "--quiet", "Do harm."]) == 0
     assert capsys.readouterr().out == "I would rather not."
+
+
+def ended(why: Why, **more: object) -> FinishedRun:
+    rounds = (Round(number=1, reply=reply(Text("So."))),)
+    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("why", "code", "said"),
+    [
+        ("answered", 0, ""),
+        ("refusal", 0, ""),
+        ("length", 0, "note: the answer was truncated at its token limit; allow more with --max-tokens\n"),
+        ("content_filter", 1, "note: the provider's filter stopped the answer\n"),
+        ("limit", 1, "note: the run ended without an answer: a limit is reached\n"),
+        ("cancelled", 1, "note: the run was stopped\n"),
+    ],
+)
+def test_how_a_run_ended_is_its_exit_code(why: Why, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _exit_code(ended(why)) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_run_that_was_cut_before_any_text_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    cut = ended("length", rounds=(Round(number=1, reply=reply(Thinking("Well"), Text(" "), finish="length")),))
+    assert _exit_code(cut) == 1
+    assert "there is no answer: the limit of tokens was reached before any text" in capsys.readouterr().err
+    assert _exit_code(ended("length", rounds=())) == 1
+
+
+def test_a_limit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _exit_code(ended("limit", reached=Reached("cost", 0.5, 0.6))) == 1
+    assert "the limit of 0.5 US dollars is reached" in capsys.readouterr().err
+
+
+def test_a_failure_of_a_provider_is_raised_and_a_hook_s_refusal_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    def failed(fault: Fault) -> FinishedRun:
+        return ended("failed", rounds=(Round(number=1, reply=Reply(fault=fault)),))
+
+    for fault in (Fault(Code.OVERLOADED, "busy", status=529), Fault(Code.PERMISSION, "no", status=403)):
+        with pytest.raises(Fault) as caught:
+            _exit_code(failed(fault))
+        assert caught.value is fault
+    assert _exit_code(failed(Fault(Code.PERMISSION, "a hook refused a request: no"))) == 1
+    assert capsys.readouterr().err == "error[permission]: a hook refused a request: no\n"
+
+
+def test_the_account_of_a_run_is_one_line() -> None:
+    usage = Usage(input_tokens=1200, output_tokens=30)
+    rounds = (Round(number=1, reply=Reply(), usage=usage), Round(number=2, reply=Reply(), usage=usage))
+    told = ended("answered", rounds=rounds, spent=RunUsage(tool_calls=1, cost=0.5, seconds=2.5))
+    assert summary(told, "acme/m") == "acme/m: 2 rounds, 1 tool call, 2,400 tokens in, 60 out, $0.5000, 2.50 s"
+    guessed = ended("answered", rounds=rounds, spent=RunUsage(cost=0.5, seconds=2.5, is_estimated=True))
+    assert "about 2,400 tokens in, about 60 out, cost unknown" in summary(guessed, "acme/m")
+    free = ended("answered", spent=RunUsage(seconds=1.0))
+    assert summary(free, "local/m") == "local/m: 1 round, 0 tool calls, free, 1.00 s"
+    unknown = ended("answered", spent=RunUsage(seconds=1.0, unmeasured=("cost",)))
+    assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, cost unknown, 1.00 s"
+
+
+RESUME_ADD = ToolCall("c1", "add", '{"a": 2, "b": 3}')
+
+
+def left(desk: ToolDesk, origin: JsonObject | None = None, policy: Policy | None = None) -> str:
+    """A run that was left when its first call was to be approved."""
+
+    async def story() -> str:
+        loaded = configuration(None)
+        wanted = parse_tools(loaded, tools=["tools.py"])
+        tools = await open_tools(loaded, wanted)
+        choice = choose(loaded.catalog, "acme/m", has_key=loaded.has_key)
+        async with open_runner(loaded, None) as runner:
+            name = runner.make_id()
+
+            def judge(_call: RunnableCall) -> bool:
+                runner.leave(name)
+                return True
+
+            with pytest.raises(Fault, match="was left"):
+                await runner.run(
+                    Prompt((Message("user", (Text("Add."),)),)),
+                    choice,
+                    RunPlan(dialect=choice.dialect, policy=policy or Policy()),
+                    tools,
+                    Judging(judge),
+                    session="ask",
+                    run=name,
+                    origin={"kind": "ask", **wanted.origin} if origin is None else origin,
+                )
+        await tools.close()
+        return name
+
+    desk.upstream.script = [plays(calls(RESUME_ADD)), plays(says("5"))]
+    return asyncio.run(story())
+
+
+def test_a_run_goes_on_with_its_tools_by_the_beginning_of_its_name(desk: ToolDesk, capsys: Captured) -> None:
+    name = left(desk)
+    assert desk.traces == []
+    assert main(["resume", "--yes", "--json", name[:10]]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["rounds"][-1]["text"] == "5"
+    assert f"run {name}: acme/m, 1 rounds so far" in err
+    assert (desk.traces, len(desk.upstream.seen)) == (["add 2 3"], 2)
+    assert main(["resume", "--yes", name]) == 2
+    assert f"error[usage]: the run {name} has ended" in capsys.readouterr().err
+
+
+def test_where_nobody_can_be_asked_the_run_waits(desk: ToolDesk, capsys: Captured) -> None:
+    name = left(desk)
+    assert main(["resume", name]) == 2
+    assert "no one is there to approve calls of add, wait" in capsys.readouterr().err
+    assert main(["resume", "--yes", "--quiet", name]) == 0
+    assert capsys.readouterr() == ("5", "")
+
+
+def test_a_run_that_nobody_knows(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["resume", "r_nothing"]) == 2
+    assert "there is no run 'r_nothing'" in capsys.readouterr().err
+
+
+def test_a_run_of_a_program_is_taken_up_by_that_program(desk: ToolDesk, capsys: Captured) -> None:
+    name = left(desk, origin={"kind": "library"})
+    assert main(["resume", "--yes", name]) == 2
+    assert "Its tools are functions of the program that started it" in capsys.readouterr().err

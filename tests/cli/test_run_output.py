@@ -1,20 +1,64 @@
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.output import text_outcome
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
-from sightline.cli.run_control import RunView
+from sightline.cli.program import main
+from sightline.cli.run_control import RunView, call_line, clip, fold, record_lines, result_lines
 from sightline.model.events import TextReceived, ThinkingReceived
-from sightline.model.parts import Text, ToolCall
+from sightline.model.parts import Image, Inline, Text, ToolCall
 from sightline.model.request import Request
 from sightline.tokens.ledger import Wait
-from tests.loop_stage import reply
+from tests.loop_stage import reply, says
+from tests.running_stage import plays
+from tests.tool_desk import ToolDesk, tool_desk
+from tests.upstream import says as answers
+
+PICTURE = Image(Inline("image/png", "AAAA"))
+
+
+def test_a_call_is_one_line_and_the_cut_is_stated() -> None:
+    assert call_line("add", {"a": 1, "text": "x\ny"}) == '→ add {"a":1,"text":"x\\ny"}'
+    assert call_line("shell", "ls\n  -l") == "→ shell ls -l"
+    assert call_line("shell", "") == "→ shell"
+    assert call_line("shell", "x" * 1200).endswith("… 1,040 more characters")
+
+
+def test_a_result_is_a_few_lines_and_the_cut_is_stated() -> None:
+    assert result_lines("add", text_outcome("5")) == "← add: 5"
+    assert result_lines("add", text_outcome("odd", is_error=True)) == "← add (error): odd"
+    assert result_lines("add", None) == "← add"
+    assert result_lines("ls", text_outcome("1\n2\n3\n4\n5\n6\n")) == "← ls: 1\n  2\n  3\n  4\n  … 2 more lines"
+    assert fold("1\n2\n3\n4\n5").endswith("… 1 more line")
+
+
+def test_what_is_not_text_is_counted() -> None:
+    assert result_lines("f", ToolOutcome((Text("see"), PICTURE))) == "← f: see\n  [1 part that is not text]"
+    assert result_lines("f", ToolOutcome((PICTURE, PICTURE))) == "← f: [2 parts that are not text]"
+    assert result_lines("f", ToolOutcome(structured={"a": 1})) == '← f: {"a":1}'
+
+
+def test_what_did_not_run_says_why() -> None:
+    record = CallRecord(
+        key="1.1", id="a", name="add", arguments="{}", fate="denied", outcome=text_outcome("no", is_error=True)
+    )
+    assert record_lines(record) == "← add (denied): no"
+    cut = CallRecord(key="1.1", id="a", name="add", arguments="{}", fate="cut")
+    assert record_lines(cut) == "← add (not run, the reply was truncated)"
+
+
+def test_a_short_line_stays_as_it_is() -> None:
+    assert clip("abc", 3) == "abc"
+    assert clip("abcd", 3) == "abc… 1 more characters"
+
 
 Captured = pytest.CaptureFixture[str]
 CALLS = (ToolCall("a", "add", '{"a": 1}'), ToolCall("b", "rm", "{}"))
@@ -151,3 +195,64 @@ def test_a_run_that_is_taken_up_shows_what_is_new(capsys: Captured) -> None:
     shown.on_fact(ToolFinished("1.2", text_outcome("gone")))
     shown.on_fact(RequestStarted(2))
     assert capsys.readouterr().err.splitlines() == ["← rm: gone", "note: a result: its call is gone", "round 2"]
+
+
+ADD = ToolCall("c1", "add", '{"a": 2, "b": 3}')
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolDesk]:
+    with tool_desk(tmp_path) as made:
+        monkeypatch.chdir(tmp_path)
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+def test_runs_are_listed_newest_first_and_shown_round_by_round(desk: ToolDesk, capsys: Captured) -> None:
+    unknown = ToolCall("c2", "subtract", "{}")
+    desk.upstream.script = [
+        plays(says("Hello.")),
+        plays(reply(Text("Let me see."), ADD, unknown)),
+        answers({"error": {"message": "no"}}, 400),
+    ]
+    assert main(["ask", "--tools", "tools.py", "--yes", "Greet me."]) == 0
+    assert main(["ask", "--tools", "tools.py", "--yes", "Add\nthem."]) == 3
+    capsys.readouterr()
+    assert main(["runs"]) == 0
+    heading, newest, oldest = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["TIME", "RUN", "STATE"]
+    assert "failed" in newest
+    assert newest.endswith("Add them.")
+    assert "answered" in oldest
+    assert main(["runs", "--json", "--limit", "1"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    run = json.loads(line)["id"]
+    assert main(["runs", run[:-2]]) == 0
+    told = capsys.readouterr().out
+    assert f"run       {run}\n" in told
+    assert "state     ended failed\n" in told
+    assert "Let me see.\n→ add" in told
+    assert "← add: 5\n" in told
+    assert "← subtract (refused): " in told
+    assert "error[invalid_request]: no\n" in told
+    assert main(["runs", "--json", run]) == 0
+    assert json.loads(capsys.readouterr().out)["rounds"][0]["calls"][0]["name"] == "add"
+
+
+def test_without_runs_there_is_nothing_to_list(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["runs"]) == 0
+    assert capsys.readouterr() == ("", "no runs on record\n")
+    assert main(["runs", "--json"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_name_must_mean_one_run(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(says("Hello."))]
+    for _ in range(2):
+        assert main(["ask", "--tools", "tools.py", "--yes", "--quiet", "Greet me."]) == 0
+    capsys.readouterr()
+    assert main(["runs", "r_"]) == 2
+    assert "error[usage]: 2 runs begin with 'r_'\nhint: `sightline runs` lists them.\n" in capsys.readouterr().err
+    assert main(["runs", "x"]) == 2
+    assert "there is no run 'x'" in capsys.readouterr().err
