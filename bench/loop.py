@@ -24,8 +24,8 @@ from sightline.agent.core.approval import Policy
 from sightline.agent.core.plan import RunPlan
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.callables import Callables
-from sightline.app.agent_runs import open_runner
 from sightline.app.configuration import Configuration, configuration
+from sightline.app.tools import open_runner
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.model.message import Message

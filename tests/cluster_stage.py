@@ -34,7 +34,7 @@ class NearPost:
     def lose(self) -> None:
         self.is_lost.set()
 
-    async def introduced(self) -> bytes:
+    async def introduce(self) -> bytes:
         self._check()
         return pack(self._introduction)
 

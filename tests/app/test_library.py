@@ -100,7 +100,7 @@ def test_without_anybody_to_approve_nothing_begins_unless_everything_is_allowed(
     acme.script = [plays(calls(ToolCall("c", "sub", '{"a": 3, "b": 2}'))), plays(says("1"))]
     with pytest.raises(sightline.Fault) as caught:
         sightline.run("Add.", tools=[add, "mine"])
-    assert (caught.value.code, caught.value.message) == (Code.USAGE, "nobody is there to approve calls of add")
+    assert (caught.value.code, caught.value.message) == (Code.USAGE, "no one is there to approve calls of add")
     with pytest.raises(sightline.Fault, match="approve cannot be 'maybe'"):
         sightline.run("Add.", tools=[add], approve="maybe")  # type: ignore[arg-type]
     assert acme.seen == []
@@ -171,8 +171,8 @@ def test_counts_that_nobody_told_are_none() -> None:
 
 
 def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import configuration
+    from sightline.app.tools import open_runner
 
     acme.script = [plays(says("Hello."))]
     name = sightline.run("Hello?").run

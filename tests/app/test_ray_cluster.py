@@ -85,7 +85,7 @@ class FakeRay:
         if self.refuses is not None:
             raise self.refuses
         return SimpleNamespace(
-            introduced=Method(lambda: b"{}"),
+            introduce=Method(lambda: b"{}"),
             unpack=Method(self.told.append),
             tell=Method(self.told.append),
             listen=Method(self.listens),
@@ -109,7 +109,7 @@ def port() -> Any:
 
 def with_ray(monkeypatch: pytest.MonkeyPatch, fake: FakeRay) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(ray_cluster, "_imported", lambda: fake)
+    monkeypatch.setattr(ray_cluster, "_import_ray", lambda: fake)
 
 
 def told(fleet: RayFleet) -> str:
@@ -156,7 +156,7 @@ def test_a_cluster_is_named_by_its_address(text: str, address: RayAddress) -> No
     ],
 )
 def test_anything_else_is_no_cluster(text: str) -> None:
-    with pytest.raises(Fault, match="is no cluster") as caught:
+    with pytest.raises(Fault, match="is not the address of a cluster") as caught:
         ray_address(text)
     assert caught.value.code is Code.USAGE
 
@@ -196,7 +196,7 @@ def test_an_address_where_nobody_is_is_told_at_once(monkeypatch: pytest.MonkeyPa
 def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     with_ray(monkeypatch, FakeRay(trouble=RuntimeError("Python minor versions differ\nand more\n")))
     words = told(RayFleet(RayAddress("127.0.0.1", port)))
-    assert "does not let us in: Python minor versions differ (" in words
+    assert "does not accept the connection: Python minor versions differ (" in words
 
 
 FAILED = ConnectionAbortedError("Initialization failure from server:\nTraceback\nTimeoutError: it took too long")
@@ -209,7 +209,7 @@ def test_a_cluster_whose_own_process_did_not_come_up_is_asked_again(monkeypatch:
     assert len(fake.told) == 3
     fake = FakeRay(trouble=FAILED)
     with_ray(monkeypatch, fake)
-    with pytest.raises(Fault, match="does not let us in: TimeoutError: it took too long"):
+    with pytest.raises(Fault, match="does not accept the connection: TimeoutError: it took too long"):
         asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files"))
     assert len(fake.told) == 3
 
@@ -245,7 +245,7 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
         (RayActorError("The actor died.\nand more"), LostError, "The actor died."),
         (RayActorError("…\nModuleNotFoundError: No module named 'sightline'"), Fault, "have no Sightline"),
         (RayTaskError("traceback\nValueError: odd"), Fault, "failed: ValueError: odd"),
-        (RayError("the connection is gone"), LostError, "the connection is gone"),
+        (RayError("the connection is lost"), LostError, "the connection is lost"),
     ],
 )
 def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
@@ -301,9 +301,9 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
         await fleet.open(b"")
         post = await fleet.hire()
         fake.is_connected = False
-        with pytest.raises(LostError, match="the connection is gone"):
+        with pytest.raises(LostError, match="the connection is lost"):
             await post.listen()
-        with pytest.raises(Fault, match="is lost: the connection is gone"):
+        with pytest.raises(Fault, match="is lost: the connection is lost"):
             await fleet.hire()
         await post.end()
         assert fake.killed == []

@@ -3,11 +3,14 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sightline.catalog.facts import Facts, Prices
 from sightline.cli.answer import AnswerView, band, summary
+from sightline.cli.terminal import open_input, read, say, some, tell, write
+from sightline.errors import Code, Fault
 from sightline.model.events import (
     Ended,
     FrameBroken,
@@ -23,6 +26,72 @@ from sightline.model.reply import Reply
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
+
+
+class Full(io.RawIOBase):
+    """A disk without space."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _data: object) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_words_never_go_where_the_result_goes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    say("lost")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_full_stderr_loses_words_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Full())
+    say("lost")
+
+
+def test_a_fault_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    fault = Fault(Code.USAGE, "two\n lines", hint="Do this.")
+    fault.add_note("and this was noted")
+    tell(fault)
+    assert capsys.readouterr().err == "error[usage]: two lines\nhint: Do this.\nand this was noted\n"
+
+
+def test_a_closed_or_full_stdout_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    write(b"")
+    with pytest.raises(Fault, match="stdout is closed"):
+        write(b"x")
+
+
+def test_a_full_disk_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Out:
+        buffer = Full()
+
+    monkeypatch.setattr(sys, "stdout", Out())
+    with pytest.raises(Fault, match="stdout: No space left on device"):
+        write(b"x")
+
+
+def test_a_closed_stdin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(Fault, match="stdin is closed"), open_input("-"):
+        pass
+
+
+def test_a_file_is_read_whole_or_as_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    assert read(str(path)) == b"abc"
+    with open_input(str(path)) as stream:
+        assert some(stream) == b"abc"
+        assert some(stream) == b""
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="Is a directory"):
+        read(str(tmp_path))
 
 
 def view(*events: StreamEvent) -> None:
@@ -59,7 +128,7 @@ def test_a_character_that_comes_in_two_halves_is_one(capsysbinary: pytest.Captur
 def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     view(PartReceived(0, Image(Inline("image/png", ""))), FrameBroken("/1", "odd"))
     assert capsys.readouterr().err == (
-        "note: the answer holds a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
+        "note: the answer contains a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
     )
 
 
@@ -100,10 +169,10 @@ def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed() -> Non
         "from sightline.cli.answer import AnswerView as View\n"
         "from sightline.model.events import TextReceived as Text, ThinkingReceived as Thinking\n"
         "view = View()\n"
-        "view.heard(Thinking(0, 'let me\\x07 see'))\n"
-        "view.heard(Thinking(0, ''))\n"
-        "view.heard(Text(1, 'an\\x1b[2Jswer\\ttab'))\n"
-        "view.done()\n"
+        "view.on_event(Thinking(0, 'let me\\x07 see'))\n"
+        "view.on_event(Thinking(0, ''))\n"
+        "view.on_event(Text(1, 'an\\x1b[2Jswer\\ttab'))\n"
+        "view.finish()\n"
     )
     assert shown_text == "\x1b[2mlet me\\x07 see\x1b[0m\nan\\x1b[2Jswer\ttab\n"
 

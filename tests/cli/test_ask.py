@@ -149,7 +149,7 @@ def test_without_a_record_the_answer_comes_all_the_same_and_the_gap_is_said(
     assert main(["ask", "--quiet", "hi"]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out == b"Hello"
-    assert captured.err.startswith(b"warning: this will not be on record: the record was made by a newer Sightline")
+    assert captured.err.startswith(b"warning: this will not be recorded: the record was made by a newer Sightline")
     assert b"\nhint: Use that Sightline" in captured.err
 
 
@@ -316,7 +316,7 @@ def test_a_stream_without_an_end_is_no_success_either(acme: Upstream, capsysbina
 
 @pytest.mark.parametrize(
     ("finish", "code", "words"),
-    [("length", 0, b"cut at its limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
+    [("length", 0, b"truncated at its token limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
 )
 def test_how_the_answer_ended_is_said(
     acme: Upstream, capsysbinary: Captured, finish: str, code: int, words: bytes
@@ -516,7 +516,7 @@ def test_numbers_and_words_that_are_none_are_refused(arguments: list[str], capsy
 def test_a_folder_that_cannot_be_written_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     acme.script = [streams(*HELLO, DONE)]
     assert main(["ask", "--data", "/proc/nowhere", "hi"]) == 0
-    assert "note: what was learned could not be kept: /proc/nowhere" in capsys.readouterr().err
+    assert "note: the calibration of token estimates could not be saved: /proc/nowhere" in capsys.readouterr().err
 
 
 def test_an_empty_answer_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.cli import attachments
-from sightline.cli.attachments import parts_from_files
+from sightline.cli import ask as attachments
+from sightline.cli.ask import parts_from_files
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 

@@ -75,7 +75,7 @@ def test_a_capture_runs_real_tools_and_ends_where_it_ends(folder: Path, capsys: 
 
 def test_real_tools_are_not_run_unasked_by_a_script(folder: Path, capsys: Captured) -> None:
     assert main(["harness", EXAMPLE, "--tools", "kit.py"]) == 2
-    assert "nobody is there to approve calls of edit_file" in capsys.readouterr().err
+    assert "no one is there to approve calls of edit_file" in capsys.readouterr().err
     with seated(["harness", EXAMPLE, "--tools", "kit.py"], folder, dict(os.environ)) as seat:
         for _ in range(2):
             seat.answer("? help] ", "n")
@@ -99,7 +99,7 @@ def test_what_cannot_be_played_is_told(folder: Path, capsys: Captured) -> None:
         (["odd.json"], "odd.json is no script"),
         (["missing.json"], "missing.json: No such file"),
         ([CAPTURE, "--dialect", "gemini"], "is a stream of anthropic, not of gemini"),
-        ([EXAMPLE, "--hooks", "h.json"], "--hooks is for a run with real tools"),
+        ([EXAMPLE, "--hooks", "h.json"], "--hooks needs real tools"),
     ):
         assert main(["harness", *words]) == 2
         assert said in capsys.readouterr().err

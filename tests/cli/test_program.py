@@ -1,11 +1,27 @@
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sightline.agent.core.limits import RunLimits
+from sightline.app.configuration import configuration
+from sightline.cli.options import (
+    add_shared,
+    add_tool_options,
+    amount,
+    count,
+    has_tools,
+    instructions_in,
+    limits_in,
+    number,
+    refuse_without_tools,
+    tools_in,
+)
 from sightline.cli.program import main, parser
 from sightline.dialects.registry import NAMES
+from sightline.errors import Code, Fault
 
 
 def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,3 +137,74 @@ def test_options_and_words_come_in_any_order(words: list[str], name: str, value:
 def test_a_word_too_many_is_still_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "x_1", "x_2"]) == 2
     assert "unrecognized arguments: x_2" in capsys.readouterr().err
+
+
+def test_every_command_takes_a_configuration_and_a_data_folder() -> None:
+    parser = argparse.ArgumentParser()
+    add_shared(parser)
+    told = parser.parse_args(["--config", "a.toml", "--data", "d", "--log-level", "debug"])
+    assert (told.config, told.data, told.log_level) == ("a.toml", "d", "debug")
+    silent = parser.parse_args([])
+    assert (silent.config, silent.data, silent.log_level) == (None, None, "info")
+
+
+def test_numbers_that_options_take() -> None:
+    assert (count("3"), number("-0.5"), amount("0.5")) == (3, -0.5, 0.5)
+    for read, text in ((count, "0"), (count, "-1"), (count, "٣"), (number, "nan"), (number, "x"), (amount, "0")):
+        with pytest.raises(argparse.ArgumentTypeError):
+            read(text)
+
+
+def test_instructions_are_a_text_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.md").write_text("\ufeffUse metres.\n", encoding="utf-8")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    assert instructions_in("rules.md") == "Use metres."
+    assert instructions_in("Use rules.md as it is.") == "Use rules.md as it is."
+    assert instructions_in("Brief.") == "Brief."
+    assert instructions_in("x" * 5000) == "x" * 5000
+    assert (instructions_in(None), instructions_in(None, "Usual."), instructions_in("", "Usual.")) == ("", "Usual.", "")
+    for name in ("missing.md", "no/such", "binary"):
+        with pytest.raises(Fault) as caught:
+            instructions_in(name)
+        assert caught.value.code is Code.USAGE
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_tool_options(parser)
+    return parser.parse_args(words)
+
+
+def test_tools_are_named_in_four_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kit.py").touch()
+    assert not has_tools(parsed())
+    for words in (("--tools", "kit.py"), ("--mcp", "m.json"), ("--folder", "."), ("--builtin", "read_file")):
+        assert has_tools(parsed(*words))
+    wanted = tools_in(
+        parsed("--tools", "kit.py", "--mcp", "m.json", "--builtin", "read_file, edit_file", "--hooks", "h.json"),
+        configuration(None),
+    )
+    assert (wanted.python, wanted.mcp) == ((str(tmp_path / "kit.py"),), (str(tmp_path / "m.json"),))
+    assert (wanted.folder, wanted.builtin) == (str(tmp_path), ("read_file", "edit_file"))
+    assert wanted.hooks == (str(tmp_path / "h.json"),)
+
+
+def test_limits_are_those_of_the_options() -> None:
+    assert limits_in(parsed(), is_asked=False) == RunLimits()
+    words = ["--max-requests=2", "--max-tool-calls=3", "--max-tokens-total=4", "--max-cost=0.5", "--max-seconds=6"]
+    limits = RunLimits(requests=2, tool_calls=3, tokens=4, cost=0.5, seconds=6.0, behaviour="confirm")
+    assert limits_in(parsed(*words), is_asked=True) == limits
+
+
+@pytest.mark.parametrize("words", [("--yes",), ("--confirm",), ("--max-cost", "1"), ("--hooks", "h.json")])
+def test_what_is_for_tools_is_refused_without_any(words: tuple[str, ...]) -> None:
+    with pytest.raises(Fault, match=f"{words[0]} needs tools"):
+        refuse_without_tools(parsed(*words))
+    refuse_without_tools(parsed("--tools", "x.py", *words))
+
+
+def test_yes_and_confirm_exclude_each_other() -> None:
+    with pytest.raises(SystemExit):
+        parsed("--yes", "--confirm")

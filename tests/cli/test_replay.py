@@ -122,8 +122,8 @@ def test_an_answer_that_broke_off_is_no_success_offline_either(acme: Upstream, c
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["x_a", "--offline", "--to", "m"], b"--to has no meaning"),
-        (["x_a", "--fast"], b"--fast is for --offline"),
+        (["x_a", "--offline", "--to", "m"], b"--to cannot be combined"),
+        (["x_a", "--fast"], b"--fast needs --offline"),
         (["x_d"], b"only counted tokens"),
         (["x_e"], b"was not sent to anybody"),
         (["x_a", "--to", "no-such-model"], b"no provider is known"),
@@ -160,7 +160,7 @@ def test_credentials_are_not_on_record_so_a_key_is_needed(
 @pytest.mark.parametrize(
     ("finish", "told", "code"),
     [
-        ("length", b"cut at its limit", 0),
+        ("length", b"truncated at its token limit", 0),
         ("content_filter", b"filter stopped the answer", 1),
         ("tool_calls", b"wants to call a tool", 0),
     ],

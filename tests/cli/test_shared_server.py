@@ -6,16 +6,22 @@ import stat
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sightline.cli.shared_server import SharedServer, is_in_use
+from sightline.cli.shared_server import SharedServer, hold_session, is_in_use
 from sightline.errors import Code, Fault
+from sightline.exchange.interception.rules import Rules
+from sightline.filters.predicate import Known
 from tests.gateway_server import served
+from tests.person import Person
 from tests.shared_servers import free_port, has_ended, sharing
 
 ROOT = Path(__file__).parents[2]
@@ -156,3 +162,176 @@ def test_whether_runs_share_a_server_is_seen_from_outside(tmp_path: Path) -> Non
     with sharing(folder, 0):
         assert is_in_use(folder)
     assert not is_in_use(folder)
+
+
+class Api:
+    """The part of the API that is asked, as it is documented; it can be broken."""
+
+    def __init__(self) -> None:
+        self.rules: Any = [{"filter": "model:x", "action": "pass"}]
+        self.mode = "rules"
+        self.status = 200
+        self.tokens: set[str | None] = set()
+        self.asked: list[str] = []
+        self.url = ""
+
+    def answer(self, method: str, path: str, value: Any) -> Any:
+        if path == "/api/rules":
+            self.asked.append(method)
+            if method == "PUT":
+                self.rules = value
+            return self.rules
+        if method == "PUT":
+            self.mode = value["mode"]
+        return {"mode": self.mode}
+
+
+@contextmanager
+def serving(api: Api) -> Iterator[None]:
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            data = self.rfile.read(int(self.headers.get("content-length") or 0))
+            api.tokens.add(self.headers.get("authorization"))
+            said = json.dumps(api.answer(self.command, self.path, json.loads(data or "null"))).encode()
+            self.send_response(api.status)
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_PUT(self) -> None:
+            self._answer()
+
+        def log_message(self, *_: object) -> None:
+            """Tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_rule_stands_before_all_others_while_the_client_runs(tmp_path: Path) -> None:
+    api = Api()
+    before = list(api.rules)
+    with serving(api):
+        with hold_session(api.url, "secret", "a * b'\"c", tmp_path):
+            assert api.rules[1:] == before
+            rule, _ = Rules.of(api.rules).decide(Known({"session": "a * b'\"c"}), "request", now=0.0)
+            assert rule is not None
+            assert (rule.action, rule.phase, rule.timeout_s) == ("hold", "request", None)
+            assert Rules.of(api.rules).decide(Known({"session": "a x b'\"c"}), "request", now=0.0)[0] is None
+            api.rules.append({"filter": "model:y"})
+        assert api.rules == [*before, {"filter": "model:y"}]
+    assert api.tokens == {"Bearer secret"}
+
+
+def test_a_rule_that_was_left_behind_is_not_put_there_twice(tmp_path: Path) -> None:
+    api = Api()
+    with serving(api), hold_session(api.url, "t", "s", tmp_path), hold_session(api.url, "t", "s", tmp_path):
+        assert len(api.rules) == 2
+
+
+def test_of_runs_that_begin_at_once_none_loses_its_rule(tmp_path: Path) -> None:
+    api = Api()
+    names = [f"s{number}" for number in range(8)]
+    begin, begun, seen = threading.Barrier(8), threading.Barrier(9), threading.Barrier(9)
+
+    def held(name: str) -> None:
+        begin.wait()
+        with hold_session(api.url, "t", name, tmp_path):
+            begun.wait()
+            seen.wait()
+
+    with serving(api):
+        before = list(api.rules)
+        runs = [threading.Thread(target=held, args=(name,)) for name in names]
+        for run in runs:
+            run.start()
+        begun.wait()
+        assert sorted(rule["filter"] for rule in api.rules[:-1]) == [f"session:{name}" for name in names]
+        seen.wait()
+        for run in runs:
+            run.join()
+        assert api.rules == before
+    assert api.asked == ["GET", "PUT"] * 16
+
+
+def test_where_interception_is_off_the_rules_are_switched_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = Api()
+    api.mode = "off"
+    with serving(api), hold_session(api.url, "t", "s", tmp_path):
+        assert api.mode == "rules"
+    assert "interception was off" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("broken", [{"status": 404}, {"rules": {"a": 1}}])
+def test_a_server_that_takes_no_rules_is_told_of_before_the_client_starts(
+    tmp_path: Path, broken: dict[str, Any]
+) -> None:
+    api = Api()
+    for name, value in broken.items():
+        setattr(api, name, value)
+    with (
+        serving(api),
+        pytest.raises(Fault, match="does not accept a rule") as caught,
+        hold_session(api.url, "t", "s", tmp_path),
+    ):
+        raise AssertionError
+    assert "server is older" in caught.value.hint
+
+
+def test_a_server_that_is_gone_at_the_end_does_not_change_how_the_command_ended(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    api = Api()
+    with serving(api):
+        holding = hold_session(api.url, "t", "s", tmp_path)
+        holding.__enter__()
+    holding.__exit__(None, None, None)
+    assert "is still there" in capsys.readouterr().err
+
+
+def test_the_link_of_each_held_request_of_the_session_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    asking: list[threading.Thread] = []
+
+    def ask(session: str) -> None:
+        request = urllib.request.Request(f"{server.url}/p/acme/s/{session}/v1/chat/completions", body)
+        with suppress(urllib.error.URLError):
+            urllib.request.urlopen(request, timeout=60).close()
+
+    with served(tmp_path, '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n') as server:
+        person = Person(server)
+        with hold_session(server.url, server.token, "mine", tmp_path / "data"):
+            rules = person.get("/api/rules")
+            person.put("/api/rules", [*rules, {"filter": "session:other", "action": "hold", "phase": "request"}])
+            with person.listening() as facts:
+                for session in ("other", "mine"):
+                    asking.append(threading.Thread(target=ask, args=(session,)))
+                    asking[-1].start()
+                    while facts.get(timeout=60)["kind"] != "held":
+                        pass
+            first, second = person.get("/api/holds")
+            told = ""
+            while second not in told:
+                told += capsys.readouterr().err
+            for each in (first, second):
+                assert person.ask("POST", f"/api/exchanges/{each}/drop", {})[0] == 200
+        for thread in asking:
+            thread.join(60)
+    assert f"note: held until you decide: {server.url}/?token={server.token}#/x/{second}\n" in told
+    assert first not in told

@@ -77,7 +77,7 @@ def test_strict_refuses_and_lists_the_losses(put: Put, capsysbinary: pytest.Capt
     captured = capsysbinary.readouterr()
     assert captured.out == b""
     error, hint, first, *_ = captured.err.decode().splitlines()
-    assert error == "error[translation_loss]: 1 thing cannot be carried to anthropic"
+    assert error == "error[translation_loss]: 1 thing cannot be translated to anthropic"
     assert hint.startswith("hint: ")
     assert first.startswith("lost (option) /seed")
 

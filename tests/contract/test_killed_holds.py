@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 HOLDING = """
 import asyncio, sys
 from sightline.app.configuration import configuration
-from sightline.app.openers import open_relay
+from sightline.app.engine import open_relay
 from sightline.editing.operations import Set
 from tests.relay_stage import asks
 

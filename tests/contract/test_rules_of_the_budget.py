@@ -5,12 +5,10 @@ import pytest
 
 from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.catalog.facts import Facts
-from sightline.chat.core.counter import counter_of, trim_summary
+from sightline.chat.core.pair import TRIMMED_FOR, trouble_of
 from sightline.chat.core.plan import SendPlan
-from sightline.chat.core.sending import AttemptRefused, Delivered, Pause, Resumed, SendEnding
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.trouble import TRIMMED_FOR, trouble_of
+from sightline.chat.core.sending import AttemptRefused, Delivered, Pause, Resumed, SendEnding, counter_of, trim_summary
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.usage import Usage

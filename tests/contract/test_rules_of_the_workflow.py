@@ -22,13 +22,11 @@ from sightline.chat.core.facts import (
     PairsStarred,
     TopicChanged,
 )
-from sightline.chat.core.model_choice import model_at_hand
 from sightline.chat.core.pair import MessagePair, Trouble, text_answer
-from sightline.chat.core.plan import SendPlan, plan_of
+from sightline.chat.core.plan import MessageSummary, SendPlan, plan_of, summarize
 from sightline.chat.core.sending import AttemptRefused, Delivered
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.telemetry import MessageSummary, summarize
-from sightline.chat.core.topics import Inherited, Topic
+from sightline.chat.core.topics import Inherited, Topic, model_at_hand
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.message import Message

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from sightline.app.configuration import Configuration, configuration
+from sightline.app.engine import make_relay, means_of, nowhere, open_configured_store
 from sightline.app.machine import SystemClock
-from sightline.app.parts import make_relay, means_of, nowhere, open_configured_store
 from sightline.chat.core.facts import ChatImported, TopicChanged
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.service.service import chat_service
 from sightline.exchange.engine import Engine

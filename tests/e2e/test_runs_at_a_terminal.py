@@ -247,7 +247,10 @@ def test_a_run_whose_process_was_killed_goes_on_and_no_tool_runs_twice(desk: Too
         [*PROGRAM, "resume", "--yes", run[1]], cwd=desk.folder, env=desk.environment, capture_output=True, text=True,
         stdin=subprocess.DEVNULL, check=False, start_new_session=True,
     )  # fmt: skip
-    assert (unattended.returncode, "nobody is there to say whether wait runs again" in unattended.stderr) == (2, True)
+    assert (unattended.returncode, "no one is there to decide whether wait runs again" in unattended.stderr) == (
+        2,
+        True,
+    )
     done = subprocess.run(
         [*PROGRAM, "resume", "--mid-flight", "skip", "--quiet", run[1]], cwd=desk.folder, env=desk.environment,
         capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, start_new_session=True,

@@ -135,7 +135,7 @@ def test_a_wrong_filter_stops_the_server_before_it_starts(tmp_path: Path, capsys
     assert main(["serve", "--replay", "modl:x", "--port", "0", "--no-open", "--data", str(tmp_path)]) == 2
     assert "^^^^" in capsys.readouterr().err
     assert main(["serve", "--fast", "--port", "0", "--no-open", "--data", str(tmp_path)]) == 2
-    assert "--fast is for --replay" in capsys.readouterr().err
+    assert "--fast needs --replay" in capsys.readouterr().err
 
 
 def test_no_form_of_an_exchange_shows_a_secret(recorded: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

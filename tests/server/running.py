@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sightline.app.workbench import Parts, assemble_workbench
+from sightline.app.server import Parts, assemble_workbench
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
@@ -24,7 +24,7 @@ from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
 from sightline.web.guard import OriginGuard
-from sightline.workbench.access import Access
+from sightline.workbench.workbench import Access
 
 TOKEN = "token-of-the-tests-0123456789"
 CATALOG = Catalog(

@@ -1,15 +1,35 @@
 import asyncio
+import http.client
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
-from sightline.model.exchange import AttemptStarted, ExchangeFinished, FrameArrived, Received
+from sightline.model.exchange import (
+    AttemptStarted,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.report import Loss
+from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, FactEntry
+from sightline.store.summary import Summary
+from sightline.workbench.exchange_views import body_sha256, fact_shown, line, original_sha256, reply_of, view
 from sightline.workbench.exchanges import Exchanges
-from tests.server.running import ListStore
+from tests.desk_stage import DeskStage, desk_stage
+from tests.server.running import ListStore, Running, running
 
 
 @pytest.fixture
@@ -118,3 +138,251 @@ def test_a_body_that_the_record_has_forgotten_is_not_found(store: ListStore) -> 
 
 def test_the_newest_few(store: ListStore) -> None:
     assert [each.id for each in asyncio.run(over(store).newest(2))] == ["x_4", "x_3"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as made:
+        made.store.record(
+            [
+                FactEntry("x_1", 0, 1.0, Received("anthropic", "claude-9", "aa", session="my task")),
+                FactEntry("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
+                FactEntry("x_1", 2, 2.0, ExchangeFinished("stop", 200, tools=("weather",))),
+            ]
+        )
+        yield made
+
+
+def looked(server: Running, **query: str) -> tuple[int, dict[str, object]]:
+    status, told = server.api(f"/api/filter?{urlencode(query)}")
+    return status, told
+
+
+def texts(server: Running, **query: str) -> list[str]:
+    return [offer["text"] for offer in looked(server, **query)[1]["completions"]]  # type: ignore[attr-defined]
+
+
+def test_a_filter_that_can_be_read(server: Running) -> None:
+    assert looked(server, text="model:claude-* ", at="0")[1]["ok"] is True
+    assert looked(server)[1]["ok"] is True
+
+
+def test_what_has_been_there_is_offered(server: Running) -> None:
+    assert texts(server, text="model:") == ["model:claude-9"]
+    assert texts(server, text="session:") == ['session:"my task"']
+    assert texts(server, text="tool:w") == ["tool:weather"]
+    assert texts(server, text="provider:") == ["provider:acme"]
+    assert texts(server, text="sess & model:x", at="4") == ["session:"]
+
+
+def test_a_mistake_is_told_with_its_place_as_browsers_count(server: Running) -> None:
+    _, told = looked(server, text='text:"😀" & colour:red')
+    error = told["error"]
+    assert isinstance(error, dict)
+    assert (told["ok"], error["column"], error["length"]) == (False, 13, 6)
+    assert error["hint"]
+    assert "^" not in error["hint"]
+    offers = looked(server, text='text:"😀" & mod', at="15")[1]["completions"]
+    assert offers == [{"text": "model:", "label": "model", "help": "the model that was asked for", "from": 12}]
+
+
+def test_a_filter_that_is_far_too_long_is_a_mistake_too(server: Running) -> None:
+    error = looked(server, text="a" * 10_001)[1]["error"]
+    assert isinstance(error, dict)
+    assert "10001" in error["message"]
+
+
+def test_a_rule_cannot_ask_for_a_place_in_a_list(server: Running) -> None:
+    assert looked(server, text="latest:5")[1]["ok"] is True
+    assert looked(server, text="latest:5", **{"for": "rules"})[1]["ok"] is False
+    assert texts(server, text="late", **{"for": "rules"}) == []
+    assert looked(server, **{"for": "cooking"})[0] == 400
+
+
+@pytest.mark.parametrize("at", ["x", "-1", "1.5", "9" * 10])
+def test_a_cursor_that_is_nowhere_is_refused(server: Running, at: str) -> None:
+    assert looked(server, text="a", at=at)[0] == 400
+    assert looked(server, text="a", at="999")[0] == 200
+
+
+SUMMARY = Summary(id="x_1", at=5.0, state="sending", dialect="anthropic", model="m")
+RECEIVED = Received("anthropic", "m", "aa", path="/v1/messages")
+
+
+def noted(*facts: Fact) -> list[FactEntry]:
+    return [FactEntry("x_1", number, float(number), fact) for number, fact in enumerate(facts)]
+
+
+def test_a_line_has_every_field_that_lists_promise() -> None:
+    assert line(SUMMARY) == {
+        "id": "x_1", "state": "sending", "dialect": "anthropic", "provider": "", "model": "m", "session": "",
+        "at": 5.0, "status": None,
+    }  # fmt: skip
+    assert line(Summary(id="x_2", at=1.0, status=200, losses=2))["losses"] == 2
+
+
+def test_a_view_of_what_has_just_come() -> None:
+    shown = view(SUMMARY, noted(RECEIVED))
+    assert shown["state"] == "received"
+    assert shown["body_sha256"] == "aa"
+    assert shown["hashes"] == {"received": "aa", "sent": None, "reply": None}
+    assert shown["dirty"] is False
+    assert shown["tokens"] == {}
+    assert not shown["losses"]
+    assert shown["facts"][0]["kind"] == "received"  # type: ignore[index, call-overload]
+    assert not {"sections", "validity", "fault"} & set(shown)
+
+
+def test_a_view_of_what_is_over() -> None:
+    facts = noted(
+        RECEIVED,
+        Translated("openai-chat", "bb", 1, (Loss("/top_k", "top_k", "no such option", "option"),)),
+        AttemptStarted(1, "acme", "bb"),
+        FrameArrived(b"\xc3", 0.1),
+        FrameArrived(b"\xa9", 0.2),
+        Translated("anthropic", "dd", 1, (Loss("/x", "x", "no such field", "identity"),)),
+        ExchangeFinished(
+            "stop", status=200, sha256="cc", usage=Usage(input_tokens=3, output_tokens=4, extras={"a": 1})
+        ),
+    )
+    shown = view(SUMMARY, facts)
+    assert shown["state"] == "finished"
+    assert shown["body_sha256"] == "bb"
+    assert shown["hashes"] == {"received": "aa", "sent": "bb", "reply": "cc"}
+    assert shown["tokens"] == {"input_tokens": 3, "output_tokens": 4}
+    first, second = shown["losses"]  # type: ignore[misc]
+    assert first == {"pointer": "/top_k", "what": "top_k", "why": "no such option", "severity": "option"}
+    assert second["pointer"] == "/x"  # type: ignore[index, call-overload]
+    assert reply_of(facts) == "é".encode()
+
+
+def test_a_failure_shows_its_fault() -> None:
+    shown = view(SUMMARY, noted(RECEIVED, ExchangeFailed("network", "gone", "Try again.")))
+    fault = {"code": "network", "message": "gone", "hint": "Try again."}
+    assert shown["fault"] == fault
+    assert shown["facts"][1]["fault"] == fault  # type: ignore[index, call-overload]
+    assert shown["hashes"] == {"received": "aa", "sent": None, "reply": None}
+
+
+def test_the_body_is_the_one_that_was_last_on_its_way() -> None:
+    assert body_sha256([RECEIVED, Edited("set", "aa", "dd")]) == "dd"
+    assert body_sha256([RECEIVED, Edited("set", "aa", "dd"), Released("ee"), ExchangeCancelled()]) == "ee"
+
+
+def test_the_original_is_what_stood_before_the_first_edit() -> None:
+    translated = Translated("openai-chat", "bb", 0)
+    assert original_sha256([RECEIVED]) == "aa"
+    assert original_sha256([RECEIVED, translated, Edited("mask", "bb", "cc"), Released("cc")]) == "bb"
+    assert original_sha256([RECEIVED, AttemptStarted(1, "acme", "aa"), Translated("anthropic", "dd", 1)]) == "aa"
+
+
+def test_what_left_other_than_it_came_is_dirty() -> None:
+    facts = noted(RECEIVED, Edited("set_text", "aa", "dd"), Released("dd"), AttemptStarted(1, "acme", "dd"))
+    assert view(SUMMARY, facts)["dirty"] is True
+    assert view(SUMMARY, noted(RECEIVED, AttemptStarted(1, "acme", "aa")))["dirty"] is False
+
+
+def test_the_bytes_of_a_frame_are_told_in_base64() -> None:
+    assert fact_shown(FactEntry("x_1", 2, 7.0, FrameArrived(b"hi", 0.5))) == {
+        "n": 2, "at": 7.0, "kind": "frame", "data": "aGk=", "after": 0.5, "size": 2,
+    }  # fmt: skip
+    assert fact_shown(FactEntry("x_1", 2, 7.0, FrameArrived(b"hi", 0.5)), has_data=False) == {
+        "n": 2, "at": 7.0, "kind": "frame", "after": 0.5, "size": 2,
+    }  # fmt: skip
+
+
+CALLS = [
+    ("GET", "/api/exchanges"),
+    ("GET", "/api/exchanges/{id}"),
+    ("GET", "/api/exchanges/{id}/body"),
+    ("GET", "/api/exchanges/{id}/body?of=held"),
+    ("GET", "/api/exchanges/{id}/reply"),
+    ("GET", "/api/exchanges/{id}/diff"),
+    ("POST", "/api/exchanges/{id}/edits"),
+    ("POST", "/api/exchanges/{id}/release"),
+    ("POST", "/api/exchanges/{id}/drop"),
+    ("POST", "/api/exchanges/{id}/answer"),
+    ("POST", "/api/exchanges/{id}/replay"),
+    ("GET", "/api/rules"),
+    ("PUT", "/api/rules"),
+    ("GET", "/api/masks"),
+    ("PUT", "/api/masks"),
+    ("GET", "/api/interception"),
+    ("PUT", "/api/interception"),
+    ("GET", "/api/holds"),
+    ("GET", "/api/filter"),
+    ("GET", "/api/about"),
+    ("GET", "/api/events"),
+]
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskStage]:
+    with desk_stage(tmp_path_factory.mktemp("api")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def held(stage: DeskStage) -> Iterator[str]:
+    exchange, waiting = stage.hold(BODY)
+    yield exchange
+    stage.person.act(exchange, "drop")
+    waiting.result(20)
+
+
+def asked(stage: DeskStage, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    at = urlsplit(stage.server.url)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=20)
+    try:
+        connection.request(method, path, b"{}" if method != "GET" else None, headers)
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_whoever_has_no_token_or_comes_from_elsewhere_is_let_into_nothing(
+    stage: DeskStage, held: str, method: str, path: str
+) -> None:
+    path = path.replace("{id}", held)
+    token = f"Bearer {stage.server.token}"
+    refused = [
+        (401, {}),
+        (401, {"authorization": "Bearer wrong"}),
+        (401, {"authorization": f"Basic {stage.server.token}"}),
+        (403, {"authorization": token, "host": "evil.example"}),
+        (403, {"authorization": token, "origin": "http://evil.example"}),
+        (403, {"authorization": token, "origin": "null"}),
+        (403, {"authorization": token, "sec-fetch-site": "cross-site"}),
+        (403, {"host": "evil.example"}),
+    ]
+    for status, headers in refused:
+        got, told, body = asked(stage, method, path, **headers)
+        assert (got, set(json.loads(body)["error"])) == (status, {"code", "message", "hint"})
+        assert "access-control-allow-origin" not in told
+    assert stage.person.view(held)["state"] == "held"
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_another_method_is_told_which_one_is_right(stage: DeskStage, held: str, method: str, path: str) -> None:
+    path = path.replace("{id}", held)
+    status, headers, body = asked(stage, "DELETE", path, authorization=f"Bearer {stage.server.token}")
+    assert status == 405
+    assert method in headers["allow"]
+    assert json.loads(body)["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/nothing", "/api/exchanges/x/nothing", "/api/rules/1", "/api/exchanges/x/body/1"]
+)
+def test_what_is_not_there_is_not_found(stage: DeskStage, path: str) -> None:
+    for method in ("GET", "POST", "PUT"):
+        assert asked(stage, method, path, authorization=f"Bearer {stage.server.token}")[0] == 404
+
+
+def test_every_call_is_documented() -> None:
+    told = (Path(__file__).parents[2] / "docs/reference/http.md").read_text("utf-8")
+    for _, path in CALLS:
+        assert path.partition("?")[0] in told

@@ -1,2 +1,5 @@
-"""The one place where the program is wired together, and where clock, randomness, environment and files come in. It may
-import everything below the command line; nothing is decided here that a layer below could decide for itself."""
+"""The composition root: builds the program from its parts. Clock, randomness, environment and files enter here.
+
+It may import everything below the command line. It makes objects and connects them; what they decide is in the packages
+below.
+"""

@@ -1,4 +1,4 @@
-"""What is in force: the built-in catalogue, the user's file and the environment, read from where they are."""
+"""The active configuration: the built-in catalogue, the user's file and the environment."""
 
 import os
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _BUILT_IN = ("providers.toml", "detections.toml", "families.toml", "models.toml"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What is in force: the catalogue and the settings, the file that they came from, and the environment."""
+    """The catalogue and the settings, the file they were read from, and the environment."""
 
     catalog: Catalog
     settings: Settings
@@ -33,11 +33,11 @@ class Configuration:
     problems: tuple[ConfigProblem, ...] = ()
 
     def has_key(self, provider: Provider) -> bool:
-        """Whether the provider's key is in the environment, or it takes none."""
+        """Whether the provider's key is set in the environment, or the provider needs none."""
         return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
 
     def choice(self, wanted: str) -> ModelChoice:
-        """The model that this wish means; without one, the configured one, else one that can answer."""
+        """The model to use: the one named, else the configured one, else one that can answer."""
         wanted = wanted or self.settings.ask.model
         if wanted:
             return choose(self.catalog, wanted, has_key=self.has_key)
@@ -45,19 +45,19 @@ class Configuration:
 
 
 def configuration(named: str | None) -> Configuration:
-    """The configuration, which must be sound."""
+    """Load the configuration. Raises a Fault if anything in it is wrong."""
     loaded, path = _load(named)
     return _configuration(loaded.sound(), path)
 
 
 def load_with_problems(named: str | None) -> Configuration:
-    """The configuration with everything that is wrong with it."""
+    """Load the configuration together with the list of its problems."""
     loaded, path = _load(named)
     return _configuration(loaded, path)
 
 
 def config_file(named: str | None) -> Path | None:
-    """The file that is in use: the one that was named, else the one here, else the user's."""
+    """The configuration file to use: the one named, else the one in the current folder, else the user's."""
     named = named or os.environ.get("SIGHTLINE_CONFIG", "").strip()
     if named:
         return Path(named)
@@ -65,12 +65,12 @@ def config_file(named: str | None) -> Path | None:
 
 
 def config_home() -> Path:
-    """Where the user's own file is looked for."""
+    """The path of the user's configuration file."""
     return _home("XDG_CONFIG_HOME", ".config") / FILE_NAME
 
 
 def data_folder(named: str | None) -> Path:
-    """Where Sightline keeps what it learns."""
+    """The folder in which Sightline stores its data."""
     named = named or os.environ.get("SIGHTLINE_DATA", "").strip()
     return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
 
@@ -98,7 +98,7 @@ def _configuration(loaded: LoadedConfig[Settings], path: Path | None) -> Configu
 def _is_there(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # somebody else's folder: there is nothing in it for us
+    except OSError:  # another user's folder, which we cannot read
         return False
 
 
@@ -107,7 +107,9 @@ def _text(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST_FILE + 1)
         if len(text) > _LONGEST_FILE:
-            raise Fault(Code.CONFIG, f"{path}: too long for a configuration", hint="Is it another file?")
+            raise Fault(
+                Code.CONFIG, f"{path}: too large for a configuration", hint="Check that this is the right file."
+            )
         return text
     except OSError as error:
         hint = "Check the path, or leave --config out."
@@ -117,7 +119,7 @@ def _text(path: Path) -> str:
 
 
 def _home(variable: str, otherwise: str) -> Path:
-    """The user's folder for Sightline, by the desktop's convention."""
+    """The user's folder for Sightline, by the XDG convention."""
     named = os.environ.get(variable, "").strip()
     if named:
         return Path(named) / "sightline"

@@ -1,4 +1,5 @@
-"""A process of a cluster that runs cases: an engine of its own, built of what home tells, which keeps nothing."""
+"""A process that runs cases on another machine of a cluster. Its engine is built from what the main process sends; it
+stores nothing."""
 
 import asyncio
 import os
@@ -21,10 +22,10 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.service.runner import RunnerOptions as RunSurroundings
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened, open_toolsets
-from sightline.app.agent_runs import tool_surroundings
 from sightline.app.configuration import Configuration
+from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
+from sightline.app.tools import tool_surroundings
 from sightline.catalog.loading import variables_of
 from sightline.evals.core.options import is_cached
 from sightline.evals.core.run_state import EvalBegan, read
@@ -47,14 +48,15 @@ _NO_FOLDER = ".sightline-keeps-nothing"
 
 
 def introduction() -> Introduction:
-    """Who this process is."""
+    """The versions and the name of this process."""
     python = ".".join(platform.python_version_tuple()[:2])
     return Introduction(version("sightline"), python, process_name())
 
 
 @asynccontextmanager
 async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]) -> AsyncIterator[Worker]:
-    """Whoever runs cases below `root`. Keys are those that home has told; this machine's own are not used."""
+    """A worker that runs cases below `root`. It uses the keys that the main process sends, never those of this
+    machine."""
     began = read(begin.began)
     assert isinstance(began, EvalBegan)
     known = frozenset({*variables_of(begin.catalog), KEY_VARIABLE} - {""})
@@ -91,13 +93,13 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
             make_token=lambda: secrets.token_urlsafe(32),
         )
         specs = [spec for spec in began.targets if spec.name in begin.targets]
-        purse = FarSpending(line)
-        async with working(begin.run, began, specs, engine, logbook, where, purse, sharing) as worker:
+        spending = FarSpending(line)
+        async with working(begin.run, began, specs, engine, logbook, where, spending, sharing) as worker:
             yield worker
 
 
 def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
-    """Those of the configuration, which run in the folder of the suites."""
+    """The toolsets of the configuration, run in the folder of the suites."""
 
     async def opening(names: Sequence[str]) -> Opened:
         where = replace(tool_surroundings(loaded, None if loaded.path else root), folder=root)
@@ -107,13 +109,13 @@ def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
 
 
 def _folder() -> Path:
-    """A folder of this process's own. Those of hosts of this machine that were killed are taken away."""
+    """Make a folder for this process. Folders left by killed processes of this machine are removed."""
     machine = process_name().partition(":")[0]
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             owner = (left / _OWNER).read_text()
         except OSError:
-            continue  # somebody else's, or just begun
+            continue  # another user's, or just created
         if owner.partition(":")[0] == machine and not is_alive(owner):
             shutil.rmtree(left, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -122,8 +124,8 @@ def _folder() -> Path:
 
 
 class HostProcess:
-    """A host with an event loop of its own, which a cluster can call from any thread. It ends its process by `end` once
-    nobody listens any more."""
+    """A host with its own event loop, which the cluster can call from any thread. It calls `end` when the main process
+    no longer listens."""
 
     def __init__(self, end: Callable[[int], object] = os._exit) -> None:
         self._end = end
@@ -138,19 +140,19 @@ class HostProcess:
         self._is_up.wait()
 
     def introduce(self) -> bytes:
-        """Who it is."""
+        """The versions and the name of this process, encoded."""
         return pack(introduction())
 
     def unpack(self, bundle: bytes) -> None:
-        """Have these files."""
+        """Unpack these files."""
         unpack(bundle, self._root)
 
     def tell(self, data: bytes) -> None:
-        """Home says this."""
+        """Pass on a message from the main process."""
         self._loop.call_soon_threadsafe(self._here.receive, data)
 
     def listen(self) -> bytes:
-        """What home should know; an empty batch where there is nothing for a while."""
+        """The next batch for the main process; empty if there is nothing for a while."""
         return asyncio.run_coroutine_threadsafe(self._here.next(), self._loop).result()
 
     @property

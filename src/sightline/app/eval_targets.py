@@ -1,4 +1,5 @@
-"""Who answers suites, and who judges: targets of the configuration, of AgentV's file, and every model by its name."""
+"""The targets and judges of a suite: from the configuration, from AgentV's file, from the suite itself, or any model by
+its name."""
 
 import random
 import re
@@ -29,19 +30,20 @@ from sightline.settings import EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE
 
 USUAL = "default"
-"""The target that is meant where nobody names one, as in AgentV."""
+"""The target that is used where none is named, as in AgentV."""
 
 _SEED = 20_091_215
 
 
 def drawing() -> Draw:
-    """Chance for intervals. It is the same each time, so that the same results give the same numbers."""
+    """The random source for confidence intervals. Its seed is fixed, so that the same results give the same numbers."""
     source = random.Random(_SEED)
     return lambda below, count: source.choices(range(below), k=count)
 
 
 def root_of(file: Path) -> Path:
-    """The folder below which a suite may read: its repository, else the folder here if it is in it, else its own."""
+    """The folder below which a suite may read files: its repository, else the current folder if the suite is below it,
+    else the suite's own folder."""
     path, here = file.resolve(), Path.cwd()
     for folder in path.parents:
         if (folder / ".git").exists():
@@ -51,9 +53,9 @@ def root_of(file: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTargets:
-    """`usual` are the names of the targets of cases that name none. `loaded` has the providers of all of them, and
-    `odd` is what a person should know of their descriptions. `sure` are the judges that will be asked, and not only
-    may be."""
+    """The targets and judges of one suite. `usual` are the names of the targets for cases that name none. `loaded` has
+    the providers of all of them. `odd` are remarks about their definitions. `sure` are the judges that will certainly
+    be asked; other `judges` may be."""
 
     loaded: Configuration
     targets: tuple[TargetSpec, ...]
@@ -63,14 +65,15 @@ class SuiteTargets:
     sure: tuple[TargetSpec, ...] = ()
 
     def check_prices(self) -> None:
-        """Refuse a judge that a budget cannot count: it would be found out when the answers are paid for."""
+        """Refuse a judge without known prices before the run starts, because a budget could not count its costs."""
         for spec in self.sure:
             if spec.kind == "model" and spec.model:
                 check_priced(choose(self.loaded.catalog, spec.model, has_key=self.loaded.has_key))
 
 
 class KnownTargets:
-    """The targets that one suite may name. `loaded` grows by the provider of each that AgentV's file describes."""
+    """The targets that a suite can name. `loaded` gains a provider for each target that AgentV's file or the suite
+    defines."""
 
     def __init__(self, loaded: Configuration, files: SuiteFiles, suite: str) -> None:
         self._suite = suite
@@ -84,36 +87,38 @@ class KnownTargets:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a suite may name: everything but keys."""
+        """The variables that a suite may use: the environment without keys."""
         return without(self.loaded.environment, {*variables_of(self.loaded.catalog), KEY_VARIABLE} - {""})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that have a name of their own."""
+        """The names of all defined targets."""
         return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes, *self._described)))
 
     def describe(self, suite: Suite) -> None:
-        """Know the targets that a suite describes itself."""
+        """Add the targets that the suite defines itself."""
         self._described = {each.name: each for each in suite.targets}
 
     def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> SuiteTargets:
-        """Who answers a suite: those who were named, else those that it names, else the usual one."""
+        """The targets and judges of a suite: the targets `named`, else those that the suite names, else the default
+        one."""
         self.describe(suite)
         usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
         others = () if named else (name for case in suite.cases for name in case.execution.targets)
         targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
-        told = {spec.name for spec in targets}
-        # A judge that no grader asks for need not be there: files of AgentV name one that stands in another file.
+        target_names = {spec.name for spec in targets}
+        # A judge that no grader needs may be missing: AgentV files often name one that another file defines.
         their = (spec.judge for spec in targets) if any(_is_judged(case) for case in suite.cases) else ()
         wanted = (judge, *their, *_judges(suite))
-        judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in told)
+        judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in target_names)
         odd, sure = tuple(self._odd), judges
         if any(_asks_models(spec.config) for spec in _graders(suite)):
-            judges += tuple(self._askable({*told, *wanted}))
+            judges += tuple(self._askable({*target_names, *wanted}))
         return SuiteTargets(self.loaded, targets, judges, usual, odd, sure)
 
     def spec(self, name: str) -> TargetSpec:
-        """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
+        """The target of this name. A name that is not a target is taken for a model's; an unknown model raises a
+        Fault."""
         found = self._find(name)
         if found.file_form is not None:
             return found
@@ -139,7 +144,7 @@ class KnownTargets:
         return TargetSpec(name=name, model=name)
 
     def _askable(self, names_given: set[str]) -> Iterator[TargetSpec]:
-        """All others that can be used as things stand: a command that may ask models names whom it likes."""
+        """All other targets that can be used: a command that may ask models can name any of them."""
         for name in self.names:
             if name not in names_given:
                 with suppress(Fault):
@@ -173,7 +178,7 @@ class KnownTargets:
 
 
 def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
-    """The configuration with the providers that AgentV's file describes, beside the suite of a run, of its targets."""
+    """The configuration with the providers that AgentV's file beside the suite defines for the targets of this run."""
     known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
     known.describe(began.suite)
     for spec in (*began.targets, *began.judges):
@@ -183,12 +188,12 @@ def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Co
 
 
 def own_provider_name(target: SuiteTarget) -> str:
-    """How the provider of a target that a suite describes is called in the catalogue."""
+    """The name in the catalogue of the provider that a suite's target defines."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', target.name).strip('-')}-provider"
 
 
 def target_from_settings(name: str, table: EvalTarget) -> TargetSpec:
-    """A target as the configuration describes it."""
+    """A target as the configuration defines it."""
     fields = {field: getattr(table, field) for field in table.__struct_fields__ if field != "cli"}
     command = table.cli
     cli = None
@@ -207,7 +212,8 @@ def _agentv(files: SuiteFiles, suite: str) -> AgentvTargets:
 
 
 def _dotenv_variables(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
-    """The variables that the file names, from the `.env` beside it and in the folder above; the nearer one counts."""
+    """The values of the variables that AgentV's file uses, from the `.env` files beside it and one folder up; the
+    nearer one wins."""
     found: dict[str, str] = {}
     folder = folder_of(targets.file)
     for place in (join_path(folder, "../.env"), join_path(folder, ".env")) if targets.file else ():
@@ -218,7 +224,7 @@ def _dotenv_variables(files: SuiteFiles, targets: AgentvTargets) -> dict[str, st
 
 
 def _with_folders(spec: TargetSpec, suite: str) -> TargetSpec:
-    """A command of AgentV's, and its check, run in the folder of the suite, or in one that is named from there."""
+    """Resolve the folders in which a target's command and health check run, relative to the suite."""
     if spec.cli is None:
         return spec
 
@@ -250,7 +256,7 @@ def _judges(suite: Suite) -> Iterator[str]:
 
 
 def _is_judged(case: Case) -> bool:
-    """Whether a judge is asked about it: by a grader, or because there is none that could tell without."""
+    """Whether a judge is needed for this case: a grader asks one, or a turn has an expected answer and no grader."""
     specs = (*case.graders, *(each for turn in case.turns for each in turn.graders))
     without = any(turn.expected and not turn.graders for turn in case.turns)
     return without or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
@@ -268,7 +274,7 @@ def _wants_judge(config: Json) -> bool:
 
 
 def _asks_models(config: Json) -> bool:
-    """Whether it has a command that may ask models: only its target is no name."""
+    """Whether a grader has a command that may ask models: its `target` is an object or true."""
     if not isinstance(config, dict):
         return False
     if isinstance(config.get("target"), dict) or config.get("target") is True:
@@ -277,7 +283,8 @@ def _asks_models(config: Json) -> bool:
 
 
 def _targets_in(config: Json) -> Iterator[str]:
-    """A grader's own, and those of the graders inside it; the arguments of a tool may be called so too."""
+    """The targets of a grader and of the graders inside it. Other keys may also be called `target`, for example in tool
+    arguments."""
     if not isinstance(config, dict):
         return
     target = config.get("target")

@@ -1,28 +1,43 @@
-"""Runs of suites, put together from an engine, a logbook and the configuration."""
+"""Build runs of suites from an engine, a logbook and the configuration."""
 
 import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import Toolsets
-from sightline.app.agent_runs import runner_of, tool_surroundings, toolsets_of
-from sightline.app.command_engine import Notice, engine_here, engine_through, running_server
+from sightline.agent.tools.environment import without
 from sightline.app.configuration import Configuration, data_folder
+from sightline.app.engine import (
+    Notice,
+    engine_here,
+    engine_through,
+    means_of,
+    open_configured_store,
+    price_list,
+    running_server,
+)
+from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import means_of, open_configured_store, price_list
+from sightline.app.tools import runner_of, tool_surroundings, toolsets_of
 from sightline.catalog.loading import variables_of
+from sightline.evals.api.calls import EvalCalls, EvalParts
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.service.cluster.remote import Elsewhere, Fleet, Needs
 from sightline.evals.service.context import EvalContext
 from sightline.evals.service.evaluation import Evaluation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub, Record
+from sightline.exchange.outbound import secrets_of_provider
+from sightline.exchange.relay import Relay
 from sightline.settings import Toolset
 from sightline.store.store import Store
+from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
 
@@ -42,8 +57,8 @@ def evaluation_of(
     client: HttpClient | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Evaluation:
-    """What runs of suites are begun with. `root` is the folder below which suites and their files are. Cases are run
-    `elsewhere`, if that is somewhere."""
+    """What runs of suites need. `root` is the folder that holds the suites and their files. With `elsewhere`, cases run
+    on other machines."""
     around = EvalContext(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
@@ -77,10 +92,10 @@ async def open_evaluation(
     apart: bool = False,
     notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Evaluation]:
-    """The same for a command. A server that runs with this data folder sends its requests, unless they are to be sent
-    `apart`. Its record must open: a run that nobody could go on with is not begun. `cluster` is the address of the one
-    that runs the cases; its machines send by themselves, for they cannot reach a server that listens on this one
-    alone."""
+    """An evaluation for a command. If a server runs with this data folder, it sends the requests, unless `apart`.
+    Raises a Fault if the record cannot be opened, because the run could not be resumed. `cluster` is the address of a
+    cluster that runs the cases; its machines send by themselves, because they cannot reach a server that listens on
+    this machine's loopback."""
     fleet = _fleet(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
@@ -103,7 +118,7 @@ async def open_evaluation(
 
 
 def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
-    """A fleet, and what hosts there need of this configuration."""
+    """The pool of other machines, with what they need of this configuration."""
     from sightline.app.eval_host import introduction
 
     config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
@@ -126,7 +141,8 @@ def _fleet(cluster: str) -> Fleet | None:
 
 
 def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
-    """A toolset's files that lie below the folder of the suites, and the variables that its servers are told."""
+    """What a toolset needs on another machine: its files below the folder of the suites, and the variables that its MCP
+    servers use."""
     around = tool_surroundings(loaded)
     paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
     # A file of functions has others beside it that it imports; the topmost folder is too much to mean all of it.
@@ -139,3 +155,65 @@ def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
 
 def _below(path: Path, root: Path) -> str | None:
     return path.relative_to(root).as_posix() if path == root or root in path.parents else None
+
+
+def suites_place(loaded: Configuration) -> tuple[Path, str]:
+    """The folder below which suites may read files, and the suites' folder as a path relative to it."""
+    base = Path.cwd() if loaded.path is None else loaded.path.resolve().parent
+    place = (base / loaded.settings.evals.folder).resolve()
+    root = root_of(base / "sightline.toml")
+    if root != place and root not in place.parents:
+        return place, ""
+    folder = place.relative_to(root).as_posix()
+    return root, "" if folder == "." else folder
+
+
+def evaluation_for(
+    loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], began: EvalBegan
+) -> Evaluation:
+    """The evaluation that can repeat a run. If AgentV's file beside the suite defines providers that the configuration
+    does not have, it gets a relay that knows them; everything else is shared."""
+    around = evaluation.surroundings
+    grown = configuration_for(loaded, around.root, began)
+    if grown.catalog is loaded.catalog:
+        return evaluation
+    engine = replace(evaluation.engine, relay=relaying(grown))
+    runner = around.runner
+    if runner is not None:
+        runner = replace(runner, engine=engine, surroundings=replace(runner.surroundings, catalog=grown.catalog))
+    around = replace(
+        around,
+        catalog=grown.catalog,
+        has_key=grown.has_key,
+        environment=grown.environment,
+        secrets=around.secrets | frozenset(variables_of(grown.catalog)),
+        prices=price_list(grown.catalog),
+        runner=runner,
+    )
+    return replace(evaluation, engine=engine, surroundings=around)
+
+
+def evals_of(
+    loaded: Configuration,
+    evaluation: Evaluation,
+    store: Store,
+    folder: str,
+    clock: Clock,
+    *,
+    relaying: Callable[[Configuration], Relay] | None = None,
+) -> EvalCalls:
+    """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
+    configurations."""
+    providers = loaded.catalog.providers.values()
+    return EvalCalls(
+        EvalParts(
+            evaluation,
+            store,
+            folder,
+            drawing,
+            clock.now,
+            without(loaded.environment, {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}),
+            tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment))),
+            None if relaying is None else lambda began: evaluation_for(loaded, evaluation, relaying, began),
+        )
+    )

@@ -1,4 +1,4 @@
-"""Sightline in somebody else's program: a run of the tool loop as one call."""
+"""Sightline as a library: one call runs the tool loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -17,9 +17,8 @@ from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
-from sightline.app.agent_runs import open_runner, tool_surroundings
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.tool_choice import open_tools, parse_tools
+from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surroundings
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.errors import Code, Fault
@@ -33,15 +32,16 @@ SESSION = "library"
 ORIGIN = "library"
 
 ToolSource: TypeAlias = Callable[..., object] | str | Tools
-"""A function, the name of a toolset or of a Python file, or tools that are open already."""
+"""A function, the name of a toolset or of a Python file, or tools that are already open."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to. `why` is how it ended: `answered`, or what kept it from that; `reached` is the limit.
+    """The result of a run. `why` is how it ended: `answered`, or the reason it has no answer; `reached` is the limit
+    that ended it.
 
     `cost` is in US dollars, None where the prices are not known. `request` holds the whole conversation; with a further
-    message it can be the prompt of another run. `run` is its name on record: `sightline runs` shows it.
+    message it can be the prompt of another run. `run` is the run's id: `sightline runs` shows it.
     """
 
     text: str
@@ -113,14 +113,14 @@ async def run_async(
 ) -> RunResult:
     """Ask a model that may use tools.
 
-    `system` replaces the base instructions of the model's family, and `instructions` follow either; a Request brings
-    its own. `approve` decides about calls that no toolset allows: "yes", or a function of the call. `heard` gets each
-    event of the model's answers. `timeout` is for one call of a function in `tools`. `config`, `data` and `apart` are
-    as on the command line. A provider that fails raises its Fault; a run that ends by a limit does not.
+    `system` replaces the base instructions of the model's family; `instructions` follow either. A Request has its own.
+    `approve` decides about calls that no toolset allows: "yes", or a function that takes the call. `heard` gets each
+    event of the model's answers. `timeout` applies to one call of a function in `tools`. `config`, `data` and `apart`
+    are as on the command line. Raises the Fault of a provider that fails; a run that a limit ends raises nothing.
     """
     loaded = configuration(config)
     choice = loaded.choice(model)
-    told = _Told(system, instructions, max_tokens)
+    options = _Options(system, instructions, max_tokens)
     async with AsyncExitStack() as stack:
         equipment, rules = await _equipment(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
@@ -128,7 +128,7 @@ async def run_async(
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
         ended = await runner.run(
-            _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, told),
+            _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, options),
             choice,
             RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits()),
             together(equipment),
@@ -145,7 +145,7 @@ async def run_async(
 
 
 def result_of(ended: FinishedRun, run: str) -> RunResult:
-    """What a run came to, for a program."""
+    """The result for a program."""
     return RunResult(
         text=ended.rounds[-1].text if ended.rounds else "",
         why=ended.why,
@@ -160,20 +160,20 @@ def result_of(ended: FinishedRun, run: str) -> RunResult:
 
 
 def usage_of(rounds: Sequence[Round]) -> Usage:
-    """All that a run took; what no reply tells is None."""
+    """The usage of all rounds; counts that no reply reports are None."""
     return total_usage(each.usage for each in rounds)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What a program says besides its question."""
+class _Options:
+    """The options of a question."""
 
     system: str | None
     instructions: str
     max_tokens: int | None
 
 
-def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _Told) -> Prompt:
+def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _Options) -> Prompt:
     ask = loaded.settings.ask
     prompt = Prompt(
         (Message("user", (Text(text),)),),
@@ -185,7 +185,7 @@ def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _T
 
 
 def _whole(request: Request, choice: ModelChoice) -> Request:
-    """A request of the program's own, with what every request of ours says where it is silent."""
+    """The program's own request, completed with the defaults of our requests."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
     return complete(
         request, provider=choice.provider, facts=choice.facts, dialect=choice.dialect, conversation=conversation
@@ -198,7 +198,7 @@ async def _equipment(
     timeout: float,  # noqa: ASYNC109 - handed on
     stack: AsyncExitStack,
 ) -> tuple[list[Tools], tuple[ApprovalRule, ...]]:
-    """All tools, and what may run unasked. What was open before stays open behind it."""
+    """All tools, and the rules for calls that need no approval. Tools that the caller has opened stay open."""
     functions: list[Callable[..., object]] = []
     names: list[str] = []
     sources: list[Tools] = []
@@ -219,7 +219,7 @@ async def _equipment(
 
 
 def _refuse_running_loop() -> None:
-    """A loop cannot wait for itself; notebooks have one that nobody has written."""
+    """Refuse to block a running event loop, which notebooks have."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -229,16 +229,16 @@ def _refuse_running_loop() -> None:
 
 
 def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], approve: Approval | None) -> None:
-    told: object = approve
-    if told not in (None, "yes") and not callable(told):
+    answer: object = approve
+    if answer not in (None, "yes") and not callable(answer):
         hint = 'Say approve="yes", or give a function that decides.'
-        raise Fault(Code.USAGE, f"approve cannot be {told!r}", hint=hint)
+        raise Fault(Code.USAGE, f"approve cannot be {answer!r}", hint=hint)
     allowed = {rule.tool for rule in rules}
     definitions = (each for source in tools for each in source.definitions if not each.is_remote)
     asked = [each.name for each in definitions if each.name not in allowed]
     if asked and approve is None:
         hint = 'Say approve="yes", give a function that decides, or allow them in the table of their toolset.'
-        raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)
+        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(asked)}", hint=hint)
 
 
 async def _hooks(

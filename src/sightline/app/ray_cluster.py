@@ -1,4 +1,4 @@
-"""A Ray cluster as a fleet of hosts. Nothing else imports Ray, and this only once a cluster is named."""
+"""A Ray cluster as a pool of hosts. Only this module imports Ray, and only when a cluster is named."""
 
 import asyncio
 import importlib
@@ -18,13 +18,13 @@ from sightline.evals.service.cluster.remote import LostError
 
 SCHEME = "ray://"
 REACHED_IN = 10.0
-"""Seconds in which somebody must answer at the address."""
+"""Seconds within which the address must accept a connection."""
 
 CONNECTED_IN = 180.0
-"""Seconds in which a cluster that answers must have let us in; it starts a process for that."""
+"""Seconds within which the cluster must accept us; it starts a process for that."""
 
 TRIES = 3
-"""How often it may try: Ray gives that process a fixed time, and a cluster may have much else to do."""
+"""How often to try: Ray gives that process a fixed time, which a busy cluster can miss."""
 
 _LEFT_IN = 10.0
 _THREADS = 4
@@ -33,7 +33,7 @@ _MISSING = "No module named 'sightline"
 
 @dataclass(frozen=True, slots=True)
 class RayAddress:
-    """Where a cluster is, and how many hosts are wanted of it at most."""
+    """The address of a cluster, and the largest number of hosts to use."""
 
     host: str
     port: int
@@ -41,14 +41,18 @@ class RayAddress:
 
     @property
     def url(self) -> str:
-        """As Ray wants it."""
+        """The address in Ray's form."""
         place = f"[{self.host}]" if ":" in self.host else self.host
         return f"{SCHEME}{place}:{self.port}"
 
 
 def ray_address(text: str) -> RayAddress:
-    """The cluster that `ray://HOST:PORT`, or `ray://HOST:PORT?hosts=N`, names."""
-    wrong = Fault(Code.USAGE, f"{text!r} is no cluster", hint="Write ray://HOST:PORT, or ray://HOST:PORT?hosts=4.")
+    """Parse `ray://HOST:PORT` or `ray://HOST:PORT?hosts=N`."""
+    wrong = Fault(
+        Code.USAGE,
+        f"{text!r} is not the address of a cluster",
+        hint="Write ray://HOST:PORT, or ray://HOST:PORT?hosts=4.",
+    )
     try:
         parts = urlsplit(text)
         port, wanted = (
@@ -73,7 +77,7 @@ def ray_address(text: str) -> RayAddress:
 
 
 class RayFleet:
-    """Hosts as actors of Ray, each with a CPU of the cluster. They end with us, however we end."""
+    """Hosts as Ray actors with one CPU each. They end when this process ends."""
 
     def __init__(self, address: RayAddress) -> None:
         self._address = address
@@ -85,11 +89,11 @@ class RayFleet:
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """The cluster's address."""
         return self._address.url
 
     async def open(self, files: bytes) -> int:
-        """Reach it, and give it the files."""
+        """Connect, and upload the files. Returns the number of hosts to use."""
         if importlib.util.find_spec("ray") is None:
             raise _not_installed()
         await self._reach()
@@ -99,25 +103,25 @@ class RayFleet:
             async with asyncio.timeout(CONNECTED_IN):
                 await self._apart(self._connect)
         except TimeoutError:
-            raise self._unreachable(f"does not let us in within {CONNECTED_IN:g} s") from None
+            raise self._unreachable(f"does not accept the connection within {CONNECTED_IN:g} s") from None
         resources = await self._apart(self._ray.cluster_resources)
         self._files = await self._apart(lambda: self._ray.put(files))
         size = max(1, int(resources.get("CPU", 1)))
         return min(size, self._address.most or size)
 
     async def hire(self) -> "RayPost":
-        """Another actor."""
+        """Start another actor."""
         try:
             return RayPost(self, await self._apart(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
             # Another host would not be had either.
-            hint = "What is done is kept: go on with --resume RUN once it is there again."
+            hint = "Finished cases are saved: continue with --resume RUN once it is back."
             raise Fault(Code.NETWORK, f"the cluster {self.address} is lost: {_first_line(error)}", hint=hint) from None
 
     async def close(self) -> None:
-        """Disconnect; Ray ends all that we started."""
+        """Disconnect; Ray ends everything we started."""
         if self._actors is not None:
             self._actors = self._files = None
             try:
@@ -130,7 +134,7 @@ class RayFleet:
             self._threads = None
 
     async def call_actor(self, call: Callable[[], Any]) -> Any:
-        """What a call to an actor gives."""
+        """The result of a call to an actor."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
 
@@ -159,26 +163,26 @@ class RayFleet:
             raise LostError(_last_line(error)) from None
 
     def files(self) -> Any:
-        """Where the cluster has our files."""
+        """The reference to our files in the cluster."""
         return self._files
 
     async def kill_actor(self, actor: Any) -> None:
-        """End an actor's process, if there is one."""
+        """End an actor's process."""
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
             await self._apart(lambda: self._actor_class() and self._ray.kill(actor))
 
     def _actor_class(self) -> Any:
-        """Our kind of actors, as long as there is a connection; without one Ray raises nothing that could be told from
-        other failures."""
+        """Our actor class. Checks the connection first: without one Ray raises errors that cannot be distinguished from
+        others."""
         if not self._ray.is_initialized():
-            raise ConnectionError("the connection is gone")
+            raise ConnectionError("the connection is lost")
         return self._actors
 
     async def _apart(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _reach(self) -> None:
-        """Ask who is there: Ray itself would try for minutes."""
+        """Check that something listens at the address: Ray itself would try for minutes."""
         try:
             async with asyncio.timeout(REACHED_IN):
                 _, writer = await asyncio.open_connection(self._address.host, self._address.port)
@@ -198,9 +202,9 @@ class RayFleet:
         except ImportError:
             raise _not_installed() from None
         except ConnectionAbortedError as error:  # its own words come last, behind where it happened
-            raise self._unreachable(f"does not let us in: {_last_line(error)}") from None
+            raise self._unreachable(f"does not accept the connection: {_last_line(error)}") from None
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            raise self._unreachable(f"does not let us in: {_first_line(error)}") from None
+            raise self._unreachable(f"does not accept the connection: {_first_line(error)}") from None
         # What the cluster's own process logs would come here past all settings.
         logging.getLogger("ray.util.client.logsclient").disabled = True
         self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
@@ -227,26 +231,26 @@ class RayFleet:
 
 
 class RayPost:
-    """One actor."""
+    """One host: a Ray actor."""
 
     def __init__(self, fleet: RayFleet, actor: Any) -> None:
         self._fleet = fleet
         self._actor = actor
 
     async def introduce(self) -> bytes:
-        """Who it is."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.introduced.remote()))
+        """The versions and the name of this process, encoded."""
+        return bytes(await self._fleet.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
-        """Have it take our files out of the cluster's memory."""
+        """Have it unpack our files."""
         await self._fleet.call_actor(lambda: self._actor.unpack.remote(self._fleet.files()))
 
     async def tell(self, data: bytes) -> None:
-        """Tell it this batch."""
+        """Send it a batch."""
         await self._fleet.call_actor(lambda: self._actor.tell.remote(data))
 
     async def listen(self) -> bytes:
-        """What it tells."""
+        """Wait for its next batch."""
         return bytes(await self._fleet.call_actor(lambda: self._actor.listen.remote()))
 
     async def end(self) -> None:
@@ -265,7 +269,7 @@ def _import_ray() -> Any:
 
 def _not_installed() -> Fault:
     hint = "Install it: pip install 'sightline[ray]', with the version of Ray that the cluster has."
-    return Fault(Code.CONFIG, "Ray is not installed here, and the cases are to run on a Ray cluster", hint=hint)
+    return Fault(Code.CONFIG, "Ray is not installed here, but it is needed to run cases on a Ray cluster", hint=hint)
 
 
 def _first_line(error: BaseException) -> str:

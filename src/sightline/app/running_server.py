@@ -1,7 +1,7 @@
-"""Servers that run with a data folder: each says in a file there where it listens, and commands find it by that.
+"""Find the server that runs with a data folder: each server writes its address to a file there.
 
-A file that a crash has left behind is harmless: whoever reads it asks the address for a proof that it knows the
-folder's token before anything is sent there, and the token itself is not shown for that.
+A file left behind by a crash is harmless. Before a command sends anything to the address, it asks the server to prove
+that it knows the folder's token; the token itself is not sent.
 """
 
 import contextlib
@@ -19,17 +19,18 @@ from urllib.parse import urlsplit
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.web.token import read_token
-from sightline.workbench.access import proof_of
+from sightline.workbench.workbench import proof_of
 
 RUN_LOCK = "run.lock"
-"""Whoever uses a server that was started for runs holds a shared lock on this file; the server ends with the last."""
+"""The users of a server that was started for runs hold a shared lock on this file; the server ends with the last of
+them."""
 
 _PATTERN = "server.*.json"
 _PATIENCE = 5
 
 
 def announce(folder: Path, url: str) -> None:
-    """Say that a server of this data folder listens at this address."""
+    """Write down that a server of this data folder listens at this address."""
     path = _file(folder, url)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
@@ -42,13 +43,13 @@ def announce(folder: Path, url: str) -> None:
 
 
 def withdraw(folder: Path, url: str) -> None:
-    """It listens there no more."""
+    """Remove the address of a server that stopped listening."""
     with contextlib.suppress(OSError):
         _file(folder, url).unlink(missing_ok=True)
 
 
 def find_server(folder: Path) -> RunningServer | None:
-    """The server that runs with this data folder, the newest if there are several; None where there is none."""
+    """The server that runs with this data folder, the newest if there are several; None if there is none."""
     token = read_token(folder)
     if not token:
         return None
@@ -60,25 +61,25 @@ def find_server(folder: Path) -> RunningServer | None:
 
 
 def knows_token(host: str, port: int, token: str) -> bool | None:
-    """Whether the server that listens there knows our token, which is not shown for that; None where none listens."""
+    """Whether the server at this address knows our token, which is not sent; None if nothing listens there."""
     challenge = secrets.token_urlsafe(16)
     connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_PATIENCE)
     try:
         connection.request("GET", f"/api/health?challenge={challenge}")
-        told = json.loads(connection.getresponse().read(65536))
+        health = json.loads(connection.getresponse().read(65536))
     except ConnectionRefusedError:
         return None
     except (OSError, http.client.HTTPException, ValueError):
         return False
     finally:
         connection.close()
-    proof = told.get("proof") if isinstance(told, dict) else None
+    proof = health.get("proof") if isinstance(health, dict) else None
     return isinstance(proof, str) and hmac.compare_digest(proof.encode(), proof_of(token, challenge).encode())
 
 
 @contextmanager
 def keep_server(folder: Path) -> Iterator[bool]:
-    """Keep a server that was started for runs from ending meanwhile; the value is whether that was still possible."""
+    """Keep a server that was started for runs from ending. Yields whether that was still possible."""
     path = folder / RUN_LOCK
     if not path.exists() or find_spec("fcntl") is None:
         yield True  # it was started by a person, and ends when they want it to
@@ -98,12 +99,12 @@ def keep_server(folder: Path) -> Iterator[bool]:
 
 
 def _announced_urls(folder: Path) -> list[str]:
-    """The addresses that are written down, the newest first."""
+    """The addresses that are written down, newest first."""
     found: list[tuple[float, str]] = []
     for path in folder.glob(_PATTERN):
         with contextlib.suppress(OSError, ValueError):
-            told = json.loads(path.read_text("utf-8"))
-            url = told.get("url") if isinstance(told, dict) else None
+            announced = json.loads(path.read_text("utf-8"))
+            url = announced.get("url") if isinstance(announced, dict) else None
             if isinstance(url, str) and url.startswith("http://"):
                 found.append((path.stat().st_mtime, url))
     return [url for _, url in sorted(found, reverse=True)]

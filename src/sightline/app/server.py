@@ -1,18 +1,24 @@
-"""The server with everything behind it."""
+"""Build the server and everything that it serves."""
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from sightline.agent.api.approvals import Approvals
+from sightline.agent.api.runs import Runs, run_calls
+from sightline.agent.service.approval_store import KeptRules
 from sightline.app.configuration import Configuration, data_folder
-from sightline.app.machine import SystemClock
-from sightline.app.parts import (
+from sightline.app.engine import RelayResources as SendingMeans
+from sightline.app.engine import (
     hearing,
     make_relay,
     means_of,
@@ -22,26 +28,169 @@ from sightline.app.parts import (
     relay_of,
     why_no_embedded_model,
 )
+from sightline.app.evals import evals_of, evaluation_of, suites_place
+from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.app.running_server import announce, withdraw
+from sightline.app.tools import runner_of, toolsets_of
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.facts import Prices
+from sightline.catalog.provider import Provider
+from sightline.chat.api.calls import ChatParts, chat_calls
+from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.service import chat_service
+from sightline.chat.service.tool_answerer import WithTools
+from sightline.errors import Fault
+from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.exchange.client_response import RequestHandler
+from sightline.exchange.engine import Engine
+from sightline.exchange.holds import Holds
+from sightline.exchange.hub import Hub
+from sightline.exchange.interception_store import KeptInterception
 from sightline.exchange.memory import Memory, save_regularly
+from sightline.exchange.recording.library import Library
+from sightline.exchange.recording.records import Records
+from sightline.exchange.relay import Relay
+from sightline.exchange.replay_handler import ReplayHandler
+from sightline.exchange.request_counter import RequestCounter
+from sightline.exchange.resend import Resender, ResendSources
+from sightline.exchange.retention import Retention
+from sightline.exchange.viewer import Viewer
+from sightline.filters.expression import Expression
+from sightline.gateway.gateway import Gateway
+from sightline.gateway.models import list_models
+from sightline.server.app import App
+from sightline.server.listener import GRACE, ListeningServer
+from sightline.store.store import Logbook, Store
+from sightline.store.summary import PriceList
 from sightline.transport.http.client import probe
+from sightline.web.guard import LOOPBACK, OriginGuard, host_name
+from sightline.web.routes import Calls
+from sightline.web.token import load_token
+from sightline.workbench.about import Providers, about, calibration_calls
+from sightline.workbench.api import Api
+from sightline.workbench.command_relay import CommandCalls, CommandRelays
+from sightline.workbench.exchange_views import Showing
+from sightline.workbench.exchanges import Documents, Exchanges, Replays
+from sightline.workbench.interceptions import HoldDecisions, Interceptions
+from sightline.workbench.shapes import Place
+from sightline.workbench.workbench import Access, Workbench
 
-if TYPE_CHECKING:
-    from sightline.agent.api.runs import Runs
-    from sightline.app.parts import RelayResources as SendingMeans
-    from sightline.catalog.provider import Provider
-    from sightline.chat.api.calls import ChatParts
-    from sightline.evals.api.calls import EvalCalls
-    from sightline.exchange.client_response import RequestHandler
-    from sightline.exchange.hub import Hub
-    from sightline.exchange.relay import Relay
-    from sightline.exchange.resend import Resender
-    from sightline.filters.expression import Expression
-    from sightline.server.listener import ListeningServer
-    from sightline.store.store import Store
-    from sightline.web.guard import OriginGuard
-    from sightline.workbench.command_relay import CommandRelays
-    from sightline.workbench.providers import Providers
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a workbench. A server that answers from recorded exchanges holds and sends nothing: there `relay`,
+    `resending`, `chat`, `runs`, `evals` and `commands` are None."""
+
+    access: Access
+    hub: Hub
+    store: Store
+    memory: Memory
+    catalog: Catalog
+    has_key: Callable[[Provider], bool]
+    address: str
+    now: Callable[[], float]
+    prices: PriceList
+    relay: Relay | None = None
+    resending: Resender | None = None
+    chat: ChatParts | None = None
+    runs: Runs | None = None
+    evals: EvalCalls | None = None
+    commands: CommandCalls | None = None
+    providers: Providers | None = None
+    toolsets: Sequence[str] = ()
+
+
+def assemble_workbench(parts: Parts) -> Workbench:
+    """Build the workbench."""
+    relay = parts.relay
+    holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
+    records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
+    exchanges = Exchanges(records, parts.now, holds)
+    viewing = Viewer(holds, records, parts.catalog, parts.memory)
+    showing = Showing(holds, records, viewing)
+    api = Api(
+        exchanges=exchanges,
+        showing=showing,
+        replays=Replays(exchanges, parts.resending),
+        documents=Documents(parts.resending),
+        about=lambda: about(
+            version("sightline"),
+            parts.address,
+            parts.catalog,
+            parts.has_key,
+            places=_places(parts),
+            toolsets=parts.toolsets,
+        ),
+        deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
+        interceptions=None if relay is None else Interceptions(holds),
+        further={
+            **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
+            **({} if parts.chat is None else chat_calls(parts.chat, records)),
+            **({} if parts.runs is None else run_calls(parts.runs)),
+            **({} if parts.evals is None else eval_calls(parts.evals)),
+            **({} if parts.providers is None else _provider_calls(parts.providers)),
+        },
+    )
+    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
+
+
+def _provider_calls(providers: Providers) -> Calls:
+    return {"providers": {"GET": lambda _call: providers.list_providers()}}
+
+
+def _places(parts: Parts) -> tuple[Place, ...]:
+    """The views that this server's page offers."""
+    others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs), ("evals", parts.evals))
+    return ("traffic", *(place for place, part in others if part is not None))
+
+
+def open_chat(
+    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
+) -> ChatParts:
+    """The chat stored in this logbook. It is read on first use. The caller closes its service."""
+    settings = chat_settings(loaded)
+    ids = Ids(time.time_ns, chance())
+    service = chat_service(
+        engine,
+        hub,
+        logbook,
+        catalog=loaded.catalog,
+        has_key=loaded.has_key,
+        settings=settings,
+        make_id=lambda: f"c{ids()[1:]}",
+        answering=answering,
+        default_model=loaded.settings.ask.model,
+        process=process_name(),
+        is_alive=is_alive,
+    )
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    return ChatParts(
+        service=service,
+        settings=settings,
+        prices=_model_prices(loaded.catalog, loaded.has_key),
+        zone=zone,
+        models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
+        toolsets=tuple(loaded.settings.tools),
+    )
+
+
+def chat_settings(loaded: Configuration) -> ChatSettings:
+    """The table `[chat]` as the chat's own settings."""
+    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
+
+
+def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:
+    @lru_cache(maxsize=1024)
+    def prices(model: str) -> Prices | None:
+        try:
+            return choose(catalog, model, has_key=has_key).facts.prices
+        except Fault:  # an imported pair may name an unknown model
+            return None
+
+    return prices
 
 
 @asynccontextmanager
@@ -52,21 +201,13 @@ async def open_server(
     host: str,
     port: int,
     store: str = "",
-    replay: "Expression | None" = None,
+    replay: Expression | None = None,
     fast: bool = False,
-) -> AsyncIterator[tuple["ListeningServer", str]]:
-    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database in place
-    of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
-    sent to anybody; `fast` does so without the waits that there were."""
-    # Commands that serve nobody start without all of this.
-    from sightline.app.workbench import Parts, assemble_workbench
-    from sightline.exchange.retention import Retention
-    from sightline.gateway.gateway import Gateway
-    from sightline.server.app import App
-    from sightline.server.listener import GRACE, ListeningServer
-    from sightline.web.token import load_token
-    from sightline.workbench.access import Access
-    from sightline.workbench.command_relay import CommandCalls
+) -> AsyncIterator[tuple[ListeningServer, str]]:
+    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
+    replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
+    sent to a provider; with `fast`, without the recorded delays."""
+    # Imported here, so that commands without a server start quickly.
 
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
@@ -123,9 +264,8 @@ async def open_server(
         yield listening, f"{address}/?token={token}"
 
 
-def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "OriginGuard"]:
-    """The address as a person would write it, and who guards the door there."""
-    from sightline.web.guard import LOOPBACK, OriginGuard, host_name
+def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginGuard]:
+    """The address as a user would type it, and the guard for it."""
 
     name = host_name(host)
     origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
@@ -135,26 +275,26 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "Origin
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What answers behind the server. Where it answers from the record, nobody sends."""
+    """What the server serves. When it answers from the record, only the first three are there."""
 
-    relay: "RequestHandler"
-    hub: "Hub"
+    relay: RequestHandler
+    hub: Hub
     memory: Memory
-    sending: "Relay | None" = None
-    resending: "Resender | None" = None
-    chat: "ChatParts | None" = None
-    runs: "Runs | None" = None
-    evals: "EvalCalls | None" = None
-    commands: "CommandRelays | None" = None
-    providers: "Providers | None" = None
+    sending: Relay | None = None
+    resending: Resender | None = None
+    chat: ChatParts | None = None
+    runs: Runs | None = None
+    evals: EvalCalls | None = None
+    commands: CommandRelays | None = None
+    providers: Providers | None = None
 
     async def close_commands(self, grace: float) -> None:
-        """Let requests of commands end within so many seconds."""
+        """Let commands' requests finish within so many seconds."""
         if self.commands is not None:
             await self.commands.close(grace)
 
     async def close(self, grace: float) -> None:
-        """End what no client waits for, which is not among the server's requests."""
+        """End background work that no client waits for."""
         await self.leave_runs()
         if self.resending is not None:
             await self.resending.close(grace)
@@ -162,7 +302,7 @@ class _Behind:
             await self.chat.service.close(grace)
 
     async def leave_runs(self) -> None:
-        """Let go of runs while they can still be taken up: a request that is cut off would be their end."""
+        """Leave runs in a state from which they can be resumed, before their requests are aborted."""
         if self.evals is not None:
             await self.evals.close()
         if self.runs is not None:
@@ -170,21 +310,9 @@ class _Behind:
 
 
 async def _live(
-    loaded: Configuration, folder: Path, record: "Store", stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
+    loaded: Configuration, folder: Path, record: Store, stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
 ) -> _Behind:
-    """A relay to the providers, and all that sends through it."""
-    from sightline.agent.api.approvals import Approvals
-    from sightline.agent.api.runs import Runs
-    from sightline.agent.service.approval_store import KeptRules
-    from sightline.app.agent_runs import runner_of, toolsets_of
-    from sightline.app.chat import open_chat
-    from sightline.app.eval_page import evals_of, suites_place
-    from sightline.app.evals import evaluation_of
-    from sightline.chat.service.tool_answerer import WithTools
-    from sightline.exchange.engine import Engine
-    from sightline.exchange.interception_store import KeptInterception
-    from sightline.exchange.request_counter import RequestCounter
-    from sightline.exchange.resend import Resender, ResendSources
+    """A relay to the providers, and everything that sends through it."""
 
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
@@ -218,9 +346,8 @@ async def _live(
     return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)
 
 
-def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
-    """What says which providers answer."""
-    from sightline.workbench.providers import Providers
+def _providers(loaded: Configuration, means: SendingMeans) -> Providers:
+    """Reports which providers answer."""
 
     return Providers(
         loaded.catalog,
@@ -231,16 +358,12 @@ def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
     )
 
 
-def _command_relays(
-    loaded: Configuration, means: "SendingMeans", relay: "Relay", hub: "Hub", aside: "Relay"
-) -> "CommandRelays":
-    """What sends for commands that run beside this server."""
-    from sightline.exchange.hub import Hub
-    from sightline.workbench.command_relay import CommandRelays
+def _command_relays(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandRelays:
+    """What sends the requests of commands that run beside this server."""
 
     unrecorded = Hub(nowhere)
 
-    def make_relay(name: str, provider: "Provider", environment: Mapping[str, str], *, is_recorded: bool) -> "Relay":
+    def make_relay(name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
         catalog = msgspec.structs.replace(loaded.catalog, providers={**loaded.catalog.providers, name: provider})
         other = replace(loaded, catalog=catalog, environment=environment)
         holds = relay.holds if is_recorded else aside.holds
@@ -257,11 +380,8 @@ def _command_relays(
     )
 
 
-async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:
-    """Answers from the record."""
-    from sightline.exchange.hub import Hub
-    from sightline.exchange.recording.library import Library
-    from sightline.exchange.replay_handler import ReplayHandler
+async def _replaying(folder: Path, record: Store, wanted: Expression, clock: SystemClock, *, fast: bool) -> _Behind:
+    """Answer from the record."""
 
     library = Library(record)
     await library.fill(wanted, now=clock.now())
@@ -269,6 +389,6 @@ async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock:
 
 
 async def _cancel(task: "asyncio.Future[None]") -> None:
-    """Stop it, and wait until it has."""
+    """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

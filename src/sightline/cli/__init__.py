@@ -1,7 +1,7 @@
-"""The command line: `sightline COMMAND`, one file a command.
+"""The command line: `sightline COMMAND`.
 
-It may import everything, and imports it late: help and usage errors must come at once. Output goes to stdout and
-nothing else does; errors are one line with a code, and a hint below.
+It may import everything, and imports it late, so that help and usage errors appear at once. Only results go to stdout;
+errors go to stderr as one line with a code, and a hint below.
 """
 
 from sightline.cli.program import main, parser

@@ -1,4 +1,4 @@
-"""An answer on the terminal while it arrives: its words on stdout, everything beside them on stderr."""
+"""An answer on the terminal while it arrives: its text on stdout, everything else on stderr."""
 
 import sys
 
@@ -20,7 +20,7 @@ from sightline.tokens.ledger import Wait
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
-CUT_SHORT = "note: the answer was cut at its limit of tokens; allow more with --max-tokens"
+CUT_SHORT = "note: the answer was truncated at its token limit; allow more with --max-tokens"
 CUT_BEFORE_TEXT = (
     "note: there is no answer: the limit of tokens was reached before any text; allow more with --max-tokens, or ask "
     "for less thinking with --effort"
@@ -28,7 +28,7 @@ CUT_BEFORE_TEXT = (
 
 
 class AnswerView:
-    """Shows one answer. In a pipe stdout gets the model's words exactly; a terminal gets no control characters."""
+    """Shows one answer. In a pipe, stdout gets the model's exact text; a terminal gets no control characters."""
 
     def __init__(self) -> None:
         self._is_terminal = is_terminal(sys.stdout)
@@ -38,7 +38,7 @@ class AnswerView:
         self._half = ""
 
     def on_event(self, event: StreamEvent) -> None:
-        """One more event."""
+        """Show one event of the stream."""
         match event:
             case TextReceived(text=text, choice=0) | RefusalReceived(text=text, choice=0):
                 self._stop_thinking()
@@ -47,25 +47,25 @@ class AnswerView:
                 self._think(text)
             case PartReceived(value=value):
                 self._stop_thinking()
-                say(f"note: the answer holds a part that is not text ({type(value).__name__.lower()})")
+                say(f"note: the answer contains a part that is not text ({type(value).__name__.lower()})")
             case FrameBroken(message=message):
                 say(f"note: a piece of the answer cannot be read: {message}")
             case _:
                 pass
 
     def on_attempt(self, attempt: AttemptStarted) -> None:
-        """One more attempt; the first is nothing to speak of."""
+        """Report an attempt after the first."""
         if attempt.number > 1:
             why = f"{attempt.reason}: {attempt.detail}" if attempt.detail else attempt.reason
             say(f"note: attempt {attempt.number} after {attempt.waited:.1f} s ({why})")
 
     def on_pause(self, wait: Wait) -> None:
-        """It is known that the provider would refuse it now."""
+        """Report a wait for the provider's limits."""
         why = "the provider asked for it" if wait.reason == "asked" else f"the limit of {wait.limit} is used up"
         say(f"note: waiting {wait.seconds:.1f} s: {why}")
 
     def finish(self) -> None:
-        """Nothing more comes; the terminal's next line is free."""
+        """End the output; the cursor is at the start of a line."""
         self._stop_thinking()
         if self._half:
             self._half = ""
@@ -95,25 +95,25 @@ class AnswerView:
 
 
 def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:
-    """One line: who answered, how many tokens, what they cost, how long it took."""
+    """One line: the model, tokens, cost and time."""
     return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, facts), f'{seconds:.2f} s'])}"
 
 
 def tell_losses(report: Report) -> None:
-    """What of a request is not sent because its dialect cannot say it."""
+    """Report what is left out of a request because its dialect cannot express it."""
     for loss in report.losses:
         say(f"note: {loss.what} is not sent: {loss.why}")
 
 
 def tell_additions(report: Report) -> None:
-    """What stands in a request because its dialect demands it."""
+    """Report what is added to a request because its dialect requires it."""
     for addition in report.additions:
         if addition.severity != "identity":
             say(f"note: {addition.pointer}: {addition.what} ({addition.why})")
 
 
 def band(estimate: Estimate) -> str:
-    """An estimate for a person: the number, or from where to where it may lie."""
+    """An estimate for the user: a number, or a range."""
     return f"{estimate.tokens:,}" if estimate.is_exact else f"{estimate.low:,}–{estimate.high:,}"
 
 
@@ -128,11 +128,11 @@ def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
     ]
     if estimate is not None:
         finer.append(f"{band(estimate)} estimated")
-    told = [f"{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
+    counts = [f"{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
     if usage.output_tokens is not None:
         thought = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
-        told.append(f"{usage.output_tokens:,} out{thought}")
-    return told
+        counts.append(f"{usage.output_tokens:,} out{thought}")
+    return counts
 
 
 def _money(reply: Reply, facts: Facts) -> list[str]:

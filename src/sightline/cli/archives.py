@@ -1,4 +1,4 @@
-"""`sightline export` and `sightline import`: exchanges carried from one record to another, as files."""
+"""`sightline export` and `sightline import`: move exchanges between records as files."""
 
 import argparse
 import shutil
@@ -24,17 +24,17 @@ FORMS = ("jsonl", "har")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`export`, `import` and their options."""
+    """Add `export` and `import`."""
     command = commands.add_parser(
         "export",
-        help="write exchanges of the record to a file",
-        description="Write exchanges of the record as a JSON lines archive that `sightline import` reads back as it "
+        help="write recorded exchanges to a file",
+        description="Write recorded exchanges as a JSON lines archive that `sightline import` reads back as it "
         "was, or as an HTTP archive for other tools. A filter says which; credentials are in neither.",
     )
-    command.add_argument("--as", dest="form", choices=FORMS, default="jsonl", help="the form (default: jsonl)")
-    command.add_argument("-o", "--output", metavar="FILE", help="where to (default: stdout)")
+    command.add_argument("--as", dest="form", choices=FORMS, default="jsonl", help="the format (default: jsonl)")
+    command.add_argument("-o", "--output", metavar="FILE", help="the output file (default: stdout)")
     _add_common(command)
-    command.add_argument("filter", nargs="*", metavar="FILTER", help="which ones; nothing is all")
+    command.add_argument("filter", nargs="*", metavar="FILTER", help="a filter; without one, all")
     command.set_defaults(run=run_export)
     command = commands.add_parser(
         "import",
@@ -53,11 +53,11 @@ def _add_common(command: argparse.ArgumentParser) -> None:
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    """Write them."""
+    """Write the exchanges."""
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.openers import open_record
+    from sightline.app.engine import open_record
 
     wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
@@ -111,7 +111,7 @@ async def _write_file(path: Path, pieces: AsyncIterator[bytes]) -> None:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """All of it or nothing: the file appears under its name when it is whole, readable by its owner alone."""
+    """Write a file atomically, readable by its owner only."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             made = Path(file.name)
@@ -128,11 +128,11 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Read them."""
+    """Read the exchanges."""
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.openers import open_record
+    from sightline.app.engine import open_record
 
     loaded = configuration(arguments.config)
 
@@ -146,7 +146,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 
 async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
-    """Take what a file holds. All of it is read before any of it is taken, so that a broken one leaves nothing."""
+    """Import a file. All of it is read before anything is stored, so that a broken file changes nothing."""
     from sightline.exchange.recording.har_import import is_har, read_har
     from sightline.store.archive import load, read
     from sightline.store.entries import FactEntry
@@ -180,7 +180,7 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
 
 @contextmanager
 def _open_twice_readable(name: str) -> Iterator[IO[bytes]]:
-    """A file that can be read twice, also where it comes through a pipe."""
+    """Open a file that can be read twice; a pipe is copied to a temporary file."""
     try:
         with Path(name).open("rb") if name != "-" else tempfile.TemporaryFile() as file:
             if name == "-":
@@ -193,7 +193,7 @@ def _open_twice_readable(name: str) -> Iterator[IO[bytes]]:
 
 
 def _provider_at(url: str, catalog: "Catalog") -> str:
-    """The configured provider whose address this is, else the host."""
+    """The configured provider at this address, else its host."""
     from urllib.parse import urlsplit
 
     host = urlsplit(url).netloc.rpartition("@")[2].lower()

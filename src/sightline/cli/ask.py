@@ -1,11 +1,21 @@
-"""`sightline ask`: one question to a model, from the exact bytes that leave to the words that come back."""
+"""`sightline ask`: one question to a model."""
 
 import argparse
+from collections.abc import Iterable
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_apart, add_shared, count, instructions_in, number
-from sightline.cli.terminal import read, say, write
-from sightline.cli.tool_options import add_tool_options, has_tools, refuse_without_tools
+from sightline.cli.options import (
+    add_apart,
+    add_shared,
+    add_tool_options,
+    count,
+    has_tools,
+    instructions_in,
+    number,
+    refuse_without_tools,
+)
+from sightline.cli.terminal import open_input, read, say, unusable, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -14,42 +24,102 @@ if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
     from sightline.exchange.prepare import Prepared
     from sightline.model.json import JsonObject
+    from sightline.model.parts import Part
     from sightline.model.reply import Reply
     from sightline.tokens.estimate import Estimate
+
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The limit of all files together; providers allow less."""
+
+
+def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
+    """A part for each file, in their order."""
+    from sightline.chat.core.attachment import attachment
+
+    names: set[str] = set()
+    parts: list[Part] = []
+    room = MOST_BYTES
+    for path in paths:
+        data = _content(path, room)
+        room -= len(data)
+        name = _unique_name(_display_path(path), names)
+        names.add(name)
+        parts.append(attachment(data, name, path))
+    return tuple(parts)
+
+
+def _content(path: str, room: int) -> bytes:
+    if path == "-":
+        raise Fault(Code.USAGE, "-f: stdin cannot be attached", hint="Give - as the prompt, or name a file.")
+    with open_input(path) as stream:
+        try:
+            data = stream.read(room + 1)
+        except OSError as error:
+            raise unusable(path, error) from None
+    if not data:
+        raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
+    if len(data) > room:
+        most = f"{MOST_BYTES // 1024 // 1024} MiB"
+        raise Fault(
+            Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach fewer or smaller files."
+        )
+    return data
+
+
+def _display_path(path: str) -> str:
+    """The path as given if it leads down from the current folder, else the file name."""
+    pure = PurePath(path)
+    shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
+    # A line break in a name would end the line that names the file.
+    return "".join(letter if letter.isprintable() else "?" for letter in shown)
+
+
+def _unique_name(name: str, taken: set[str]) -> str:
+    pure = PurePath(name)
+    number = 1
+    while name in taken:
+        number += 1
+        name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
+    return name
+
 
 FORMS = ("wire", "curl", "python", "canonical")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`ask` and its options."""
+    """Add `ask`."""
     command = commands.add_parser(
         "ask",
-        help="ask a model, or see the exact request that would",
+        help="ask a model, or show the exact request",
         description="Ask a model. The answer streams to stdout; thinking, usage, cost and time go to stderr. Without a "
         "model, a key or a configuration the embedded model answers. With tools the model may call them: each call is "
         "shown, approved, run and sent back until it has answered.",
     )
     command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
     command.add_argument(
-        "-s", "--system", metavar="SYSTEM", help="the system prompt, in place of what the model's family is told"
+        "-s",
+        "--system",
+        metavar="SYSTEM",
+        help="the system prompt, instead of the base instructions of the model's family",
     )
     command.add_argument(
         "--instructions", metavar="TEXT|FILE", help="your instructions, after the system prompt or the family's"
     )
     command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
-    command.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of the answer")
-    command.add_argument("--temperature", type=number, metavar="T", help="how freely the model chooses its words")
+    command.add_argument("--max-tokens", type=count, metavar="N", help="the largest number of tokens in the answer")
+    command.add_argument("--temperature", type=number, metavar="T", help="the sampling temperature")
     command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
-    command.add_argument("--verbosity", default="", metavar="WORD", help="how much a model says, where it can be told")
-    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
-    command.add_argument("--no-stream", action="store_true", help="ask for the whole answer at once")
-    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--dry-run", action="store_true", help="do not ask; show what would be sent")
-    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
     command.add_argument(
-        "--count", action="store_true", help="let the provider count the tokens; that is a call of its own"
+        "--verbosity", default="", metavar="WORD", help="how much the model says, if it has this setting"
     )
-    command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
+    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
+    command.add_argument("--no-stream", action="store_true", help="do not stream the answer")
+    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
+    command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
+    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
+    command.add_argument("--count", action="store_true", help="let the provider count the tokens, with a separate call")
+    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
     add_tool_options(command)
     add_apart(command)
     add_shared(command)
@@ -58,7 +128,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask, or show what would be asked."""
+    """Ask, or show what would be sent."""
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
     from sightline.app.configuration import configuration
@@ -78,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-    from sightline.app.openers import final
+    from sightline.app.engine import final
     from sightline.exchange.prepare import SESSION
 
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
@@ -88,7 +158,6 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from dataclasses import replace
 
     from sightline.catalog.compose import Prompt, conversation_of
-    from sightline.cli.attachments import parts_from_files
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
@@ -146,7 +215,7 @@ def _schema(path: str | None) -> "JsonObject | None":
 
 
 def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
-    """What would be sent, on stdout; where to, and how much it is, on stderr."""
+    """Show what would be sent, on stdout; the address and the size on stderr."""
     from sightline.cli.answer import tell_additions
     from sightline.dialects import canonical
     from sightline.wire import snippet
@@ -170,7 +239,7 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    from sightline.app.openers import counter
+    from sightline.app.engine import counter
     from sightline.cli.answer import band
 
     if arguments.count:
@@ -184,7 +253,7 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
 def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
-    from sightline.app.openers import open_engine
+    from sightline.app.engine import open_engine
     from sightline.cli.answer import AnswerView
 
     async def count_with_engine() -> "Estimate":
@@ -197,24 +266,24 @@ def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Con
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     import asyncio
 
-    from sightline.app.openers import open_engine
+    from sightline.app.engine import open_engine
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
             if engine.unrecorded is not None:
-                say(f"warning: this will not be on record: {engine.unrecorded.message}")
+                say(f"warning: this will not be recorded: {engine.unrecorded.message}")
                 if engine.unrecorded.hint:
                     say(f"hint: {engine.unrecorded.hint}")
             reply = await _answer(arguments, ready, engine)
         if engine.memory.trouble:
-            say(f"note: what was learned could not be kept: {engine.memory.trouble}")
+            say(f"note: the calibration of token estimates could not be saved: {engine.memory.trouble}")
         return reply
 
     return _exit_code(asyncio.run(ask()))
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
-    from sightline.app.openers import final
+    from sightline.app.engine import final
     from sightline.cli.answer import AnswerView, summary
     from sightline.exchange.prepare import SESSION
 
@@ -240,11 +309,11 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
 
 
 def _ignore(_event: object) -> None:
-    """The whole reply is printed at the end."""
+    """Ignore events; the whole reply is printed at the end."""
 
 
 def _exit_code(reply: "Reply") -> int:
-    """The exit code; an answer that is not whole is never a success in silence."""
+    """The exit code. An incomplete answer is reported and is not a success."""
     from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
     from sightline.cli.program import EXIT_FAILED
     from sightline.model.parts import Text

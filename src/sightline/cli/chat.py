@@ -1,4 +1,4 @@
-"""`sightline chat`: the chat in a browser, on the server that runs already or on one that is started for it."""
+"""`sightline chat`: the chat in a browser, on the running server or on one that it starts."""
 
 import argparse
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _PATIENCE = 10
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`chat` and its options."""
+    """Add `chat`."""
     command = commands.add_parser(
         "chat",
         help="open the chat in a browser",
@@ -29,16 +29,16 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--instructions",
         metavar="TEXT|FILE",
-        help="your instructions for every topic, kept until they are changed; they follow the system prompt",
+        help="your instructions for every topic, after the system prompt; stored until you change them",
     )
-    command.add_argument("--no-open", action="store_true", help="print the link, and open no browser")
-    command.add_argument("--apart", action="store_true", help="start a server of its own, also where one runs already")
+    command.add_argument("--no-open", action="store_true", help="print the link without opening a browser")
+    command.add_argument("--apart", action="store_true", help="start a new server even if one is running")
     add_shared(command)
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Find or start a server, show the page, and stay as long as the server needs somebody to stay."""
+    """Find or start a server, open the page, and stay as long as the server needs this process."""
     import os
 
     from sightline.app.configuration import configuration, data_folder
@@ -64,14 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
         write(f"{link}\n".encode(), ends_line=False)
         if not arguments.no_open:
             open_page(link)
-        if server.is_new or is_shared:  # else the server is somebody's own, and stays by itself
-            say("The chat is there until Ctrl-C.")
+        if server.is_new or is_shared:  # else the user started the server, and it stays up by itself
+            say("The chat runs until Ctrl-C.")
             asked.wait()
     return 0
 
 
 def _instruct(server: "SharedServer", text: str) -> None:
-    """Have the server keep the instructions above all topics."""
+    """Set the instructions of the root topic."""
     import http.client
     import json
     from urllib.parse import urlsplit
@@ -85,17 +85,17 @@ def _instruct(server: "SharedServer", text: str) -> None:
         status, said = answer.status, answer.read()
     except OSError as error:
         hint = "Is the server still running? Try again."
-        raise Fault(Code.NETWORK, f"the server did not take the instructions: {error}", hint=hint) from None
+        raise Fault(Code.NETWORK, f"the server did not accept the instructions: {error}", hint=hint) from None
     finally:
         connection.close()
     if status >= http.client.BAD_REQUEST:
-        hint = "Is the running server of the same version?"
+        hint = "Does the running server have the same version?"
         raise Fault(Code.USAGE, f"the server refused the instructions: {said.decode(errors='replace')}", hint=hint)
 
 
 @contextmanager
 def _end_on_signal() -> "Iterator[Event]":
-    """Set once a signal asks the program to end. Ctrl-C interrupts it, as everywhere."""
+    """An event that is set when a signal asks the program to end. Ctrl-C interrupts it as usual."""
     import signal
     import threading
 

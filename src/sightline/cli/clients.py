@@ -1,7 +1,7 @@
-"""What each known client needs to speak to Sightline: variables, words on its command line, a private settings file.
+"""What each known client needs to connect to Sightline: variables, arguments, a private settings file.
 
-Nothing of the user's is changed. Credentials stay where they are; only where a client demands one and nobody has any,
-it gets a placeholder that counts as none.
+Nothing of the user's is changed. Credentials stay where they are; if a client requires one and the user has none, it
+gets a placeholder that Sightline does not pass on.
 """
 
 import json
@@ -23,10 +23,10 @@ CHATGPT_SETTINGS: Final = {
     "SIGHTLINE_PROVIDERS_CHATGPT_DIALECT": "openai-responses",
     "SIGHTLINE_PROVIDERS_CHATGPT_BASE_URL": "https://chatgpt.com/backend-api/codex",
 }
-"""The address for which a login with ChatGPT is good, as a provider for a server that is started by a run."""
+"""The address for logins with ChatGPT, as a provider of the server that a run starts."""
 
 LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpx", "node", "bun"})
-"""Programs that start a client that is named behind them."""
+"""Programs that start the client named after them."""
 
 _NO_CHATGPT = (
     "note: Codex is signed in with ChatGPT, and the running server sends it to OpenAI's API, which takes keys alone. "
@@ -41,10 +41,8 @@ _GEMINI_HOME, _BY_KEY = "GEMINI_CLI_HOME", "gemini-api-key"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a client is started. `server` is Sightline's address, `folder` a private one that ends with the run.
-
-    `providers` are the names that Sightline knows; `routes` tells whether a person has written routes of their own.
-    """
+    """Where a client is started. `server` is Sightline's address, `folder` a private one that is removed after the run.
+    `providers` are the names that Sightline knows; `routes` tells whether the user has configured routes."""
 
     server: str
     session: str
@@ -55,19 +53,18 @@ class Stage:
     routes: bool = False
 
     def url(self, ending: str = "", *, provider: str = "") -> str:
-        """A base URL that labels the traffic, and chooses the provider where one is named."""
+        """A base URL that labels the traffic and, if one is named, selects the provider."""
         chosen = f"/p/{quote(provider, safe='')}" if provider else ""
         return f"{self.server}{chosen}/s/{quote(self.session, safe='')}{ending}"
 
     def environment_value(self, variable: str) -> str:
-        """A variable of the user's; nothing where it is not set."""
+        """A variable of the user's environment; empty if it is not set."""
         return self.environment.get(variable, "").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Outfit:
-    """What a client is given: variables, words behind its name, private files and links, and what a person should
-    know."""
+    """What a client gets: variables, arguments, private files and links, and notes for the user."""
 
     variables: dict[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
@@ -86,7 +83,7 @@ class Outfit:
 
 
 def client_in(command: list[str]) -> tuple[str, int]:
-    """The known client that a command starts, and where its name stands; without one, the program's own name."""
+    """The known client that a command starts, and the position of its name; for others, the program's name."""
     places = range(min(len(command), 4)) if _name(command[0]) in LAUNCHERS else range(1)
     for place in places:
         if _name(command[place]) in CLIENTS:
@@ -95,13 +92,13 @@ def client_in(command: list[str]) -> tuple[str, int]:
 
 
 def outfit(client: str, stage: Stage) -> Outfit:
-    """Everything for this client; one that is not known gets what all have in common."""
+    """Everything for this client; an unknown one gets what all clients get."""
     special = CLIENTS.get(client)
     return _base_outfit(client, stage) | (special(stage) if special else Outfit())
 
 
 def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]]) -> dict[str, str]:
-    """Where the user's variables send clients now, by provider; addresses of Sightline itself are left out."""
+    """The base URLs in the user's environment, by provider, without those of Sightline itself."""
     found: dict[str, str] = {}
     for variable, provider, _ in BASE_URLS:
         url = environment.get(variable, "").strip()
@@ -143,7 +140,7 @@ def _base_outfit(client: str, stage: Stage) -> Outfit:
 
 
 def _past_proxies(stage: Stage) -> dict[str, str]:
-    """A proxy is for other machines."""
+    """Exclude Sightline from the user's proxies."""
     if not any(stage.environment_value(name) or stage.environment_value(name.upper()) for name in _PROXIES):
         return {}
     host = urlsplit(stage.server).hostname or ""
@@ -153,7 +150,7 @@ def _past_proxies(stage: Stage) -> dict[str, str]:
 
 
 def _placeholders(client: str, stage: Stage) -> dict[str, str]:
-    """Something in place of each key that nobody has, because clients refuse to start without one."""
+    """A placeholder for each missing key, because clients refuse to start without one."""
     signed_in = {"openai": _codex_login(stage) != "", "anthropic": _is_claude_signed_in(stage)}
     missing = {
         name
@@ -178,7 +175,7 @@ def _is_claude_signed_in(stage: Stage) -> bool:
 
 
 def _codex(stage: Stage) -> Outfit:
-    """By `-c`, which wins over its configuration file. The provider that it has built in keeps login and history."""
+    """Uses `-c`, which overrides the configuration file. The built-in provider keeps its login and history."""
     chosen = str(_codex_config(stage).get("model_provider") or "openai")
     if chosen != "openai":
         if chosen not in stage.providers:
@@ -239,20 +236,18 @@ def _overrides(values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _gemini_home(stage: Stage) -> Outfit:
-    """A base URL makes it choose a way to sign in that it then refuses, unless its settings name another.
-
-    Where they do not, it gets a home of its own in which everything but the settings is the user's.
-    """
+    """With a base URL, Gemini CLI selects a way to sign in that it then refuses, unless its settings name another. If
+    they do not, it gets its own home folder, in which everything except the settings links to the user's."""
     home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
     settings = _json(home / "settings.json")
     if _login_type(settings) == _BY_KEY:
         return Outfit()
     private = stage.folder / ".gemini"
-    told = _merge(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
+    private_settings = _merge(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
     entries = sorted(home.iterdir()) if home.is_dir() else []
     return Outfit(
         {_GEMINI_HOME: str(stage.folder)},
-        files={private / "settings.json": json.dumps(told)},
+        files={private / "settings.json": json.dumps(private_settings)},
         links={private / each.name: each for each in entries if each.name != "settings.json"},
     )
 
@@ -277,7 +272,7 @@ def _gemini(stage: Stage) -> Outfit:
 
 
 def _opencode_content(stage: Stage) -> Outfit:
-    """Its configuration in a variable is merged over all of its files."""
+    """opencode merges the configuration in this variable over all of its files."""
     name = "OPENCODE_CONFIG_CONTENT"
     urls = {"openai": stage.url("/v1"), "anthropic": stage.url("/v1"), "google": stage.url("/v1beta")}
     providers: JsonObject = {key: {"options": {"baseURL": url}} for key, url in urls.items()}
@@ -300,7 +295,7 @@ def _json(path: Path) -> JsonObject:
 
 
 def _object(text: str) -> JsonObject:
-    """The object that a text holds, comments left out; else an empty one."""
+    """The JSON object in a text with comments; else an empty one."""
     try:
         value: Json = json.loads(_COMMENT.sub(lambda match: match[1] or " ", text))
     except ValueError:
@@ -314,4 +309,4 @@ CLIENTS: Final[Mapping[str, Callable[[Stage], Outfit] | None]] = {
     "gemini": _gemini,
     "opencode": None,
 }
-"""Clients that are known by name, and what each needs beyond what all get."""
+"""Known clients, and what each needs beyond what all get."""

@@ -1,4 +1,4 @@
-"""`sightline config`: which configuration is in force, whether it is right, and what it says."""
+"""`sightline config`: show and check the active configuration."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`config`, and below it `path`, `check`, `show` and `forget-learned`."""
+    """Add `config` with `path`, `check`, `show` and `forget-learned`."""
     command = commands.add_parser(
         "config",
         help="show and check the configuration",
@@ -21,16 +21,16 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     actions = command.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     for name, what, run in (
-        ("path", "print the file that is in use", _path),
-        ("check", "name every problem by file and line", _check),
-        ("show", "print what is in force, as JSON", _show),
+        ("path", "print the path of the active file", _path),
+        ("check", "report every problem with file and line", _check),
+        ("show", "print the active configuration as JSON", _show),
     ):
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
         add_shared(action)
         action.set_defaults(run=run)
     forget = actions.add_parser(
         "forget-learned",
-        help="forget what was learned about token counts",
+        help="reset the calibration of token estimates",
         description="Forget what providers' counts have taught about the estimates of a model, or of all models.",
     )
     forget.add_argument("model", nargs="?", default="", metavar="MODEL", help="provider/model, or a model's name")
@@ -43,7 +43,7 @@ def _path(arguments: argparse.Namespace) -> int:
 
     found = config_file(arguments.config)
     if found is None:
-        say("note: there is no configuration file; this is where one would be found")
+        say("note: there is no configuration file; this is its default path")
     write(os.fsencode(found or config_home()) + b"\n")
     return 0
 
@@ -62,14 +62,14 @@ def _check(arguments: argparse.Namespace) -> int:
         tell(fault)
     if faults:
         return EXIT_USAGE
-    where = loaded.path or "no file, the built-in catalogue alone"
+    where = loaded.path or "no file, only the built-in catalogue"
     counts = f"{len(loaded.catalog.providers)} providers, {len(loaded.catalog.models)} models"
     write(os.fsencode(f"ok: {where} ({counts}, {len(loaded.catalog.routes)} routes)\n"))
     return 0
 
 
 def _unusable(loaded: "Configuration") -> list[Fault]:
-    """What is well formed and cannot work: a model that nobody has, certificates that are not there."""
+    """Well-formed settings that cannot work: an unknown model, missing certificates."""
     from sightline.catalog.choose import choose
     from sightline.transport.http.dialling import Trust
 
@@ -98,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _forget_learned(arguments: argparse.Namespace) -> int:
-    from sightline.app.openers import counter
+    from sightline.app.engine import counter
     from sightline.cli.program import EXIT_FAILED
 
     gone = counter(arguments.data).memory.forget(arguments.model)

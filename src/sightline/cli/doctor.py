@@ -1,4 +1,4 @@
-"""`sightline doctor`: everything that an answer needs, piece by piece, and what to do where it is not there."""
+"""`sightline doctor`: check everything that an answer needs, and say how to fix what is missing."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ _MARKS = {True: "ok", False: "NO", None: "--"}
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`doctor`, which takes nothing but the shared options."""
+    """Add `doctor`, which has only the shared options."""
     command = commands.add_parser(
         "doctor",
-        help="look for what stands in the way of an answer",
+        help="check everything that an answer needs",
         description="Look at the configuration, keys, proxies, certificates, tokenizer and the embedded model.",
     )
     add_shared(command)
@@ -26,7 +26,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what was found; the exit code says whether anything is broken."""
+    """Report what was found; the exit code says whether anything is broken."""
     from sightline.app.configuration import load_with_problems
     from sightline.cli.program import EXIT_FAILED
 
@@ -57,7 +57,7 @@ def _configuration(loaded: "Configuration", data: str | None) -> list["Diagnosis
     from sightline.app.configuration import data_folder
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
-    file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
+    file = str(loaded.path) if loaded.path else "none; only the built-in catalogue"
     found = [DiagnosisFinding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
     found.append(DiagnosisFinding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
     found += [DiagnosisFinding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
@@ -74,7 +74,7 @@ def _configuration(loaded: "Configuration", data: str | None) -> list["Diagnosis
 
 
 def _keys(loaded: "Configuration") -> list["DiagnosisFinding"]:
-    """Each provider that takes a key, by the name of its variable; the first that is set is used by default."""
+    """Each provider that needs a key, with its variable; the first that is set is the default."""
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     return [
@@ -94,7 +94,7 @@ def _network(loaded: "Configuration") -> list["DiagnosisFinding"]:
     found: list[DiagnosisFinding] = []
     try:
         Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context()
-        found.append(DiagnosisFinding("certificates", ok=True, detail="the system's, and those that were added"))
+        found.append(DiagnosisFinding("certificates", ok=True, detail="the system's, and your own"))
     except Fault as fault:
         found.append(DiagnosisFinding("certificates", ok=False, detail=fault.message, hint=fault.hint))
     try:
@@ -114,15 +114,13 @@ def _tokenizer() -> list["DiagnosisFinding"]:
 
         count_tokens("o200k_base", "what you see")
     except ImportError as error:
-        return [
-            DiagnosisFinding("o200k_base", ok=False, detail=str(error), hint="Install Sightline anew: make install.")
-        ]
+        return [DiagnosisFinding("o200k_base", ok=False, detail=str(error), hint="Reinstall Sightline: make install.")]
     return [DiagnosisFinding("o200k_base", ok=True, detail="tokens are counted")]
 
 
 def _lessons(data: str | None) -> list["DiagnosisFinding"]:
-    """What providers' counts have taught about the estimates."""
-    from sightline.app.openers import counter
+    """The calibration of token estimates."""
+    from sightline.app.engine import counter
     from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     memory = counter(data).memory
@@ -139,6 +137,6 @@ def _lessons(data: str | None) -> list["DiagnosisFinding"]:
 def _check_embedded(loaded: "Configuration") -> list["DiagnosisFinding"]:
     import asyncio
 
-    from sightline.app.parts import diagnose_embedded
+    from sightline.app.engine import diagnose_embedded
 
     return asyncio.run(diagnose_embedded(loaded))

@@ -1,4 +1,4 @@
-"""`sightline harness`: the real loop with a scripted model, for demos, documents and tests."""
+"""`sightline harness`: the real loop with a scripted model, for demos, documentation and tests."""
 
 import argparse
 from collections.abc import Iterator
@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared, number
+from sightline.cli.options import add_shared, add_tool_sources, has_tools, number, tools_in
 from sightline.cli.terminal import read, say, write
-from sightline.cli.tool_options import add_tool_sources, has_tools, tools_in
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ PROVIDER = "script"
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`harness` and its options."""
+    """Add `harness`."""
     command = commands.add_parser(
         "harness",
         help="play a scripted model through the real tool loop",
@@ -37,10 +36,10 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument(
         "--dialect", default="", metavar="D", help="the dialect of the replies (default: the script's)"
     )
-    command.add_argument("--delay", type=number, default=0.0, metavar="S", help="seconds between the pieces of a reply")
-    command.add_argument("--requests", action="store_true", help="print each request, one JSON object a line")
+    command.add_argument("--delay", type=number, default=0.0, metavar="S", help="seconds between the chunks of a reply")
+    command.add_argument("--requests", action="store_true", help="print each request as a line of JSON")
     command.add_argument("--json", action="store_true", help="print the whole run as one JSON object")
-    command.add_argument("--quiet", action="store_true", help="no rounds, usage and time")
+    command.add_argument("--quiet", action="store_true", help="do not print rounds, usage and time")
     add_tool_sources(command)
     add_shared(command)
     command.add_argument("file", nargs="+", metavar="FILE", help="a script, or captured streams in their order")
@@ -48,7 +47,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play it."""
+    """Play the script."""
     import asyncio
 
     from sightline.app.configuration import configuration
@@ -57,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     script = read_script(arguments.file, _file)
     if not has_tools(arguments) and arguments.hooks:
-        raise Fault(Code.USAGE, "--hooks is for a run with real tools", hint="Name some with --tools.")
+        raise Fault(Code.USAGE, "--hooks needs real tools", hint="Name some with --tools.")
     loaded, typing = configuration(arguments.config), keyboard()
     try:
         with _data(arguments.data) as folder:
@@ -73,7 +72,7 @@ def _file(name: str, beside: str) -> bytes:
 
 @contextmanager
 def _data(named: str | None) -> Iterator[str]:
-    """The folder that was named, else one that is gone afterwards: what is played is nobody's traffic."""
+    """The folder that was named, else a temporary one."""
     from tempfile import TemporaryDirectory
 
     if named:
@@ -84,7 +83,7 @@ def _data(named: str | None) -> Iterator[str]:
 
 
 class _Playing:
-    """One script on its way through the loop."""
+    """One script, played through the loop."""
 
     def __init__(
         self, arguments: argparse.Namespace, script: "Script", loaded: "Configuration", typing: "Keyboard | None"
@@ -107,7 +106,7 @@ class _Playing:
             except Fault:
                 if not provider.is_over:
                     raise
-                say("note: the script ends here; the last request is what the model would have got")
+                say("note: the script ends here; the last request shows what the model would have received")
                 code = 0
             if self._arguments.requests:
                 write(b"".join(body + b"\n" for body in provider.requests))
@@ -133,7 +132,7 @@ class _Playing:
         from sightline.agent.core.plan import RunPlan
         from sightline.agent.service.approval_store import KeptRules
         from sightline.agent.tools.tools import together
-        from sightline.app.agent_runs import open_runner
+        from sightline.app.tools import open_runner
         from sightline.catalog.choose import choose
         from sightline.cli.run_control import Driving
         from sightline.cli.tool_run import approver_of
@@ -179,7 +178,7 @@ class _Playing:
         return Prompt((Message("user", (Text(text),)),), instructions=self._script.system)
 
     def _scripted_configuration(self, provider: "ScriptedProvider") -> "Configuration":
-        """A configuration that knows nobody but the script, and no proxy on the way to it."""
+        """A configuration whose only provider is the script, without a proxy."""
         from sightline.catalog.catalog import Catalog
         from sightline.catalog.facts import Model
         from sightline.catalog.provider import Provider

@@ -1,4 +1,4 @@
-"""What a person types, line by line or key by key, while everything else goes on."""
+"""Reads what the user types, by line or by key, while everything else goes on."""
 
 import asyncio
 import os
@@ -19,29 +19,29 @@ _TERMINAL = "/dev/tty"
 
 _END = b"\x04"
 _SPECIAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
-"""What a terminal sends for arrows, function keys and the like; or Escape by itself."""
+"""The escape sequences of arrows and function keys; or Escape alone."""
 
 _LONGEST_CHARACTER = 4
 
 
 class Typing(Protocol):
-    """Where a person answers."""
+    """Where the user answers."""
 
     async def line(self, prompt: str) -> str | None:
-        """What is typed up to the next Enter; None if nobody will type any more."""
+        """The next line; None if no more can be typed."""
         ...
 
     async def key(self, prompt: str) -> str | None:
-        """The next key that is pressed, without Enter; None if nobody will type any more."""
+        """The next key, without Enter; None if no more can be typed."""
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """The text as somebody leaves it in an editor; None where there is none."""
+        """The text as the user leaves it in an editor; None if there is no editor."""
         ...
 
 
 class Keyboard:
-    """The terminal that the program was started from. While an editor `is_lent` it, Ctrl-C is the editor's."""
+    """The terminal that the program was started from. While `is_lent` to an editor, Ctrl-C belongs to it."""
 
     def __init__(self, descriptor: int, *, editor: str = "", owns: bool = False) -> None:
         self._descriptor = descriptor
@@ -51,12 +51,12 @@ class Keyboard:
         self.is_lent = False
 
     def close(self) -> None:
-        """Let it go."""
+        """Release it."""
         if self._owns:
             os.close(self._descriptor)
 
     async def line(self, prompt: str) -> str | None:
-        """What is typed up to the next Enter. Who stops waiting leaves the next line to whoever asks next."""
+        """The next line. If the caller stops waiting, the next call gets it."""
         say(prompt, end="")
         while b"\n" not in self._typed:
             data = await self._some()
@@ -69,7 +69,7 @@ class Keyboard:
         return line.decode("utf-8", "replace").strip()
 
     async def key(self, prompt: str) -> str | None:
-        """The next key that is pressed, without Enter. Where keys cannot be had one by one, it is a line."""
+        """The next key, without Enter. If keys cannot be read one by one, it is a line."""
         with _keys_at_once(self._descriptor) as is_possible:
             if not is_possible:
                 return await self.line(prompt)
@@ -84,8 +84,8 @@ class Keyboard:
         return pressed
 
     def _next_key(self) -> str | None:
-        """The first key of what was typed; None where there is none yet. Enter and what is typed before it in the same
-        breath belong to the key: many people type `y` and Enter. Arrows and the like are several bytes, and no key."""
+        """The first key of what was typed; None if there is none yet. Enter and anything typed right before it belong
+        to the key, because many people type `y` and Enter. Arrows and the like are several bytes, and are ignored."""
         text = _SPECIAL.sub(b"", self._typed).lstrip(b" \r\n").decode("utf-8", "ignore")
         if not text:
             if len(self._typed) > _LONGEST_CHARACTER:
@@ -96,7 +96,7 @@ class Keyboard:
         return text[0]
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """What an editor makes of it."""
+        """The text as the editor leaves it."""
         if not self._editor:
             return None
         with tempfile.TemporaryDirectory(prefix="sightline-edit-") as folder:
@@ -109,7 +109,7 @@ class Keyboard:
         return text
 
     async def _edit(self, file: Path) -> bool:
-        """Whether the editor ended well."""
+        """Whether the editor ended without an error."""
         self.is_lent = True
         try:
             editor = await asyncio.create_subprocess_exec(*shlex.split(self._editor), str(file))
@@ -120,7 +120,7 @@ class Keyboard:
         finally:
             self.is_lent = False
         if code:
-            say(f"note: the editor ended with {code}; nothing is changed")
+            say(f"note: the editor ended with {code}; nothing was changed")
         return code == 0
 
     async def _some(self) -> bytes:
@@ -144,7 +144,7 @@ class Keyboard:
 
 @contextmanager
 def _keys_at_once(descriptor: int) -> Iterator[bool]:
-    """A terminal that hands over each key when it is pressed, and shows none by itself; Ctrl-C stays what it is."""
+    """A terminal that delivers each key at once and does not echo it; Ctrl-C works as usual."""
     try:
         import termios
     except ImportError:  # not every system has it
@@ -168,7 +168,7 @@ def _keys_at_once(descriptor: int) -> Iterator[bool]:
 
 
 def keyboard() -> Keyboard | None:
-    """The person's, if there is one who sees what is asked; stdin may be busy with something else."""
+    """The user's terminal, if questions can be seen there; stdin may be in use for something else."""
     if not is_terminal(sys.stderr):
         return None
     editor = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip()

@@ -1,4 +1,4 @@
-"""`sightline local`: the embedded model for other programs, for as long as it is wanted."""
+"""`sightline local`: the embedded model for other programs."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from sightline.cli.terminal import say, write
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`local`, which takes nothing but the shared options."""
+    """Add `local`, which has only the shared options."""
     command = commands.add_parser(
         "local",
         help="run the embedded model for other programs",
@@ -18,11 +18,11 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start it, say where it is, and wait."""
+    """Start it, print its address, and wait."""
     import asyncio
 
     from sightline.app.configuration import configuration
-    from sightline.app.parts import make_embedded_model
+    from sightline.app.engine import make_embedded_model
     from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 
     async def stay() -> None:

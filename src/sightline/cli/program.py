@@ -12,7 +12,7 @@ from sightline.errors import Code, Fault
 
 EXIT_FAILED, EXIT_USAGE, EXIT_PROVIDER, EXIT_INTERRUPTED = 1, 2, 3, 130
 
-# A fault that a provider told has a status. These arise here, before anything is sent.
+# A Fault from a provider has a status. These are raised here, before anything is sent.
 _EXITS = {
     Code.TRANSLATION_LOSS: EXIT_FAILED,
     Code.USAGE: EXIT_USAGE,
@@ -24,15 +24,15 @@ _EXITS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports wrong usage the way every other error is reported, and takes words and options in any order."""
+    """Reports wrong usage like every other error, and accepts arguments and options in any order."""
 
     _is_mixing = False
 
     def parse_known_args(  # type: ignore[override] # its overloads are about the type of the namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """The arguments, and what is left. argparse takes the words of one argument only where they stand together:
-        `traffic FILTER --limit 5 MORE` would leave the last one over."""
+        """Parse the arguments, in any order. argparse takes the words of one argument only if they are adjacent: of
+        `traffic FILTER --limit 5 MORE` the last word would be left over."""
         parsed, left = super().parse_known_args(args, namespace)
         if self._is_mixing or self._subparsers is not None or all(word.startswith("-") for word in left):
             return parsed, left
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
         prog="sightline",
         description="A local-first workbench and gateway for LLM requests. What you see is what you send.",
     )
-    program.add_argument("--version", action="store_true", help="print the version and end")
+    program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     asking = (serve, run, chat, ask, resume, runs, evals)
     for command in (*asking, traffic, show, replay, archives, harness, config, doctor, local, translate):
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code says how it went."""
+    """Run a command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     arguments: argparse.Namespace | None = None
     try:
@@ -94,13 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        return 0  # whoever read our output has seen enough
+        return 0  # the reader of our output closed the pipe
     finally:
         settle()
 
 
 def exit_code(fault: Fault) -> int:
-    """What a fault means for whoever started the command; wrong usage is that, also where the page is told a status."""
+    """The exit code for a Fault. Wrong usage keeps its code also if the page would get an HTTP status."""
     if fault.status is not None and fault.code not in (Code.USAGE, Code.CONFIG):
         return EXIT_PROVIDER
     return _EXITS.get(fault.code, EXIT_PROVIDER)
@@ -117,13 +117,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The words with the command that is meant where none is named."""
+    """The arguments, with the default command if none is named."""
     is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
     return words if is_named else ["serve", *words]
 
 
 def _wants_traceback(words: list[str], arguments: argparse.Namespace | None) -> bool:
-    """What is written for a command that we start is not said to us."""
+    """Whether --log-level debug is set. Arguments of a command that we start do not count."""
     if arguments is not None:
         return getattr(arguments, "log_level", "info") == "debug"
     words = words[: words.index("--")] if "--" in words else words

@@ -1,4 +1,4 @@
-"""`sightline replay`: a recorded request again, to the same model or another, or its recorded answer as it came."""
+"""`sightline replay`: send a recorded request again, to the same model or another, or play its recorded answer."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`replay` and its options."""
+    """Add `replay`."""
     command = commands.add_parser(
         "replay",
         help="send a recorded request again, or show its recorded answer as it came",
@@ -28,12 +28,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     command.add_argument("--to", default="", metavar="MODEL", help="another model, or PROVIDER/MODEL")
     command.add_argument("--offline", action="store_true", help="send nothing; play the recorded answer")
-    command.add_argument("--fast", action="store_true", help="with --offline: without the waits that there were")
+    command.add_argument("--fast", action="store_true", help="with --offline: without the recorded delays")
     command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
+    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-    command.add_argument("id", metavar="ID", help="the id of an exchange, or the beginning of it")
+    command.add_argument("id", metavar="ID", help="the id of an exchange, or how it begins")
     command.set_defaults(run=run)
 
 
@@ -44,20 +44,22 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configuration import configuration
 
     if arguments.offline and arguments.to:
-        raise Fault(Code.USAGE, "--offline asks no model, so --to has no meaning", hint="Leave one of them out.")
+        raise Fault(
+            Code.USAGE, "--to cannot be combined with --offline, which asks no model", hint="Leave one of them out."
+        )
     if arguments.fast and not arguments.offline:
-        raise Fault(Code.USAGE, "--fast is for --offline", hint="A provider answers as fast as it does.")
+        raise Fault(Code.USAGE, "--fast needs --offline", hint="A provider's answer has no recorded delays.")
     loaded = configuration(arguments.config)
     return asyncio.run((_offline if arguments.offline else _online)(arguments, loaded))
 
 
 def _pass_hold() -> None:
-    say("note: hold is on, but a replay is sent at once")
+    say("note: interception is on, but a replay is sent at once")
 
 
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
+    from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
-    from sightline.app.openers import open_record
     from sightline.cli.answer import AnswerView
     from sightline.dialects.registry import dialect
     from sightline.dialects.reply_decoder import ReplyDecoder
@@ -93,8 +95,8 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from msgspec.structs import replace
 
+    from sightline.app.engine import open_relay
     from sightline.app.machine import SystemClock
-    from sightline.app.openers import open_relay
     from sightline.cli.answer import AnswerView
     from sightline.exchange.answer_reading import read_answer
     from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
@@ -124,7 +126,7 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
 
 
 def _telling(view: "AnswerView") -> "Telling":
-    """Attempts and losses are told as they come."""
+    """Report attempts and losses as they come."""
     from sightline.model.exchange import AttemptStarted, Translated
 
     def on_noted(noted: "FactEntry") -> None:
@@ -138,7 +140,7 @@ def _telling(view: "AnswerView") -> "Telling":
 
 
 def _ignore(_event: "StreamEvent") -> None:
-    """The whole reply is printed at the end."""
+    """Ignore events; the whole reply is printed at the end."""
 
 
 def _conclude(
@@ -158,14 +160,14 @@ def _conclude(
 
 
 def _exit_code(reply: "Reply") -> int:
-    """The exit code; an answer that is not whole is never a success in silence."""
+    """The exit code. An incomplete answer is reported and is not a success."""
     from sightline.cli.program import EXIT_FAILED
 
     if reply.fault is not None:
         raise reply.fault
     match reply.choice.finish:
         case "length":
-            say("note: the answer was cut at its limit of tokens")
+            say("note: the answer was truncated at its token limit")
         case "content_filter":
             say("note: the provider's filter stopped the answer")
             return EXIT_FAILED

@@ -1,4 +1,4 @@
-"""`sightline resume`: a run goes on from its last step, and no tool runs twice."""
+"""`sightline resume`: continue a run from its last step; no tool runs twice."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`resume` and its options."""
+    """Add `resume`."""
     command = commands.add_parser(
         "resume",
-        help="go on with a run that was interrupted",
+        help="resume an interrupted run",
         description="Go on with a run of `sightline ask` or the chat that was left by Ctrl-C or whose process ended, "
         "from its last step. No tool that has a result runs again; one that was running is asked about.",
     )
     command.add_argument("--yes", action="store_true", help="run every call without asking")
     command.add_argument(
-        "--mid-flight", choices=("again", "skip"), help="what becomes of calls that were running, without asking"
+        "--mid-flight", choices=("again", "skip"), help="run interrupted calls again or skip them, without asking"
     )
     command.add_argument("--json", action="store_true", help="print the whole run as one JSON object")
-    command.add_argument("--quiet", action="store_true", help="no rounds, usage, cost and time")
+    command.add_argument("--quiet", action="store_true", help="do not print rounds, usage, cost and time")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_apart(command)
     add_shared(command)
-    command.add_argument("id", metavar="RUN", help="the run's id, or the beginning of it")
+    command.add_argument("id", metavar="RUN", help="the run's id, or how it begins")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Go on with it."""
+    """Resume the run."""
     import asyncio
 
     from sightline.app.configuration import configuration
@@ -52,9 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
     from sightline.agent.service.approval_store import KeptRules
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import data_folder
-    from sightline.app.tool_choice import tools_of_run
+    from sightline.app.tools import open_runner, tools_of_run
     from sightline.cli.run_control import Driving
     from sightline.cli.runs import find_run
     from sightline.cli.tool_run import approver_of, open_tools_with_notes, refuse_unattended
@@ -89,5 +88,7 @@ def _refuse_mid_flight(known: "RunShown") -> None:
 
     if isinstance(known.pending, MidFlightPending):
         names = ", ".join(call.name for call in known.pending.calls)
-        hint = "Add --mid-flight again, or --mid-flight skip, which tells the model that nobody knows how far it got."
-        raise Fault(Code.USAGE, f"nobody is there to say whether {names} runs again", hint=hint)
+        hint = (
+            "Add --mid-flight again, or --mid-flight skip, which tells the model that it is not known how far it got."
+        )
+        raise Fault(Code.USAGE, f"no one is there to decide whether {names} runs again", hint=hint)

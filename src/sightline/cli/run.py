@@ -1,4 +1,4 @@
-"""`sightline run -- COMMAND`: a client as it always is, with its traffic on record."""
+"""`sightline run -- COMMAND`: start a client with its traffic recorded."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _KILLED: Final = 128
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`run` and its options."""
+    """Add `run`."""
     command = commands.add_parser(
         "run",
         help="start a client with its base URLs pointed at Sightline",
@@ -35,7 +35,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "status is the command's.",
         usage="sightline run [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] -- COMMAND …",
     )
-    command.add_argument("--hold", action="store_true", help="hold each of its requests for a person")
+    command.add_argument("--hold", action="store_true", help="hold each of its requests until you decide")
     command.add_argument(
         "--session",
         metavar="NAME",
@@ -47,7 +47,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Find or start a server, fit the command out, let it run, and end as it ends."""
+    """Find or start a server, prepare the command, run it, and end with its exit status."""
     import os
     import sys
     from contextlib import nullcontext
@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configuration import configuration, data_folder
     from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
-    from sightline.cli.hold_session import hold_session
-    from sightline.cli.shared_server import share_server
+    from sightline.cli.shared_server import hold_session, share_server
 
     words = _command(arguments)
     client, place = client_in(words)
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refuse_without_locks() -> None:
-    """Runs share a server by locks on a file, which not every system has."""
+    """Runs share a server by file locks, which not every system has."""
     from importlib.util import find_spec
 
     if find_spec("fcntl") is None:
@@ -107,7 +106,7 @@ def refuse_without_locks() -> None:
 
 
 def _write_files(fitted: "Outfit") -> None:
-    """The private files, and links to the user's own."""
+    """Write the private files, and the links to the user's own."""
     for path in (*fitted.files, *fitted.links):
         path.parent.mkdir(parents=True, exist_ok=True)
     for path, text in fitted.files.items():
@@ -149,12 +148,12 @@ def _short(number: int) -> str:
 
 
 def config_option(loaded: "Configuration") -> list[str]:
-    """What tells a server of our own which configuration this is."""
+    """The option that gives a server of our own the same configuration."""
     return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
 
 
 def _server_variables(upstreams: Mapping[str, str]) -> dict[str, str]:
-    """Variables for a server of our own, so that it sends to where the client would have."""
+    """Variables that make a server of our own send to where the client would have sent."""
     return {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
 
 
@@ -177,7 +176,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
-    """The command with our own streams and the signals that come to us; its exit status."""
+    """Run the command with our streams and forward signals; returns its exit status."""
     import subprocess
 
     children: list[subprocess.Popen[bytes]] = []
@@ -192,7 +191,7 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _signals_for(children: "list[subprocess.Popen[bytes]]") -> Iterator[None]:
-    """Hand signals on. What a terminal sends goes to the command as well as to us, and must not reach it twice."""
+    """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice."""
     import signal
 
     from_terminal = (signal.SIGINT, signal.SIGQUIT) if _has_terminal() else ()
@@ -213,7 +212,7 @@ def _signals_for(children: "list[subprocess.Popen[bytes]]") -> Iterator[None]:
 
 
 def _has_terminal() -> bool:
-    """Whether we stand in front at a terminal."""
+    """Whether we are in the foreground of a terminal."""
     import os
 
     try:

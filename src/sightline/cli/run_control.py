@@ -1,4 +1,4 @@
-"""A run driven from a terminal: shown while it goes on, left by Ctrl-C, and ended with an exit code."""
+"""Drives a run from a terminal: shows it, leaves it on Ctrl-C, and returns its exit code."""
 
 import asyncio
 import signal
@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
-from sightline.agent.core.rounds import FinishedRun, Round
+from sightline.agent.core.output import ToolOutcome, words_of
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import RunShown
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
-from sightline.cli.call_lines import call_line, fold, progress_line, record_lines, result_lines
 from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
 from sightline.cli.terminal import is_terminal, say, tell, write
@@ -23,16 +23,79 @@ from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted
+from sightline.model.json import JsonObject
 from sightline.model.parts import Refusal, Text
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import encode
 
+LONGEST_LINE = 160
+MOST_LINES = 4
+
+_FATES = {
+    "refused": "not run, its arguments are invalid",
+    "denied": "denied",
+    "answered": "answered by hand",
+    "cancelled": "not run",
+    "limit": "not run",
+    "cut": "not run, the reply was truncated",
+}
+_DENIED = {"hook": "denied by a hook", "rule": "denied by a rule", "nobody": "denied, no one is there to approve it"}
+
+
+def call_line(name: str, arguments: JsonObject | str) -> str:
+    """A call."""
+    text = arguments if isinstance(arguments, str) else encode(arguments).decode()
+    return f"→ {name} {clip(' '.join(text.split()))}".rstrip()
+
+
+def progress_line(name: str, words: str) -> str:
+    """The progress of a call."""
+    return f"· {name}: {clip(' '.join(words.split()))}"
+
+
+def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> str:
+    """The result of a call."""
+    notes = [how] if how else []
+    if outcome is not None and outcome.is_error and not how:
+        notes.append("error")
+    head = f"← {name}{f' ({notes[0]})' if notes else ''}"
+    body = "" if outcome is None else fold(_whole(outcome))
+    return f"{head}: {body}" if body else head
+
+
+def record_lines(record: CallRecord) -> str:
+    """A finished call, by its outcome."""
+    how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
+    return result_lines(record.name, record.outcome, how=how)
+
+
+def _whole(outcome: ToolOutcome) -> str:
+    """A result as text, and the number of its other parts."""
+    media = sum(not isinstance(part, Text) for part in outcome.parts)
+    more = f"[{media} part{'s' if media > 1 else ''} that {'are' if media > 1 else 'is'} not text]" if media else ""
+    return "\n".join(filter(None, (words_of(outcome), more)))
+
+
+def fold(text: str) -> str:
+    """The first lines of a text, and how many are missing."""
+    lines = text.strip("\n").split("\n")
+    shown = [clip(line.rstrip()) for line in lines[:MOST_LINES]]
+    missing = len(lines) - len(shown)
+    if missing:
+        shown.append(f"… {missing} more line{'s' if missing > 1 else ''}")
+    return "\n  ".join(shown)
+
+
+def clip(line: str, most: int = LONGEST_LINE) -> str:
+    """A line, and how many of its characters are missing."""
+    return line if len(line) <= most else f"{line[:most]}… {len(line) - most:,} more characters"
+
 
 class RunView:
-    """Shows one run. `rounds` tells those that are over; with `is_quiet` only notes are said, and with `is_silent` the
-    answer is not printed either."""
+    """Shows one run. `rounds` returns those that are finished. With `is_quiet` only notes are shown; with `is_silent`
+    the answer is not printed either."""
 
     def __init__(self, rounds: Callable[[], Sequence[Round]], *, is_quiet: bool, is_silent: bool) -> None:
         self._rounds = rounds
@@ -46,14 +109,14 @@ class RunView:
         self._has_spoken = False
 
     def resume(self, run: RunShown) -> None:
-        """The run goes on from here; what an earlier process has shown is not shown again."""
+        """Continue a run; what an earlier process showed is not shown again."""
         for each in run.rounds[-1:]:
             self._round = each.number
             self._names = {call.key: call.name for call in each.calls}
             self._shown = {call.key for call in each.calls if call.result is not None}
 
     def on_event(self, event: StreamEvent) -> None:
-        """One more event of an answer."""
+        """Show one event of an answer."""
         if self._is_live:
             self._has_spoken = True
             self._answer.on_event(event)
@@ -61,20 +124,20 @@ class RunView:
             self._answer.on_event(event)
 
     def on_noted(self, noted: FactEntry) -> None:
-        """One more fact of an exchange: attempts are told as they are without tools."""
+        """Show one fact of an exchange: attempts, as without tools."""
         if isinstance(noted.fact, AttemptStarted):
             self._answer.on_attempt(noted.fact)
 
     def on_pause(self, wait: Wait) -> None:
-        """The next request waits for the provider's limits."""
+        """Report that the next request waits for the provider's limits."""
         self._answer.on_pause(wait)
 
     def on_progress(self, key: str, words: str) -> None:
-        """How far a tool is."""
+        """Show the progress of a tool."""
         self._say(progress_line(self._names.get(key, key), words))
 
     def on_fact(self, fact: RunFact) -> None:
-        """One more fact of the run."""
+        """Show one fact of the run."""
         match fact:
             case RequestStarted(number):
                 self._close_round()
@@ -93,14 +156,14 @@ class RunView:
                 pass
 
     def show_ending(self, ended: FinishedRun) -> None:
-        """The answer, where it is not on the screen already."""
+        """Print the answer if it is not on the screen already."""
         if not ended.rounds or self._is_silent or self._has_spoken:
             return
         said = (part.text for part in ended.rounds[-1].reply.choice.parts if isinstance(part, Text | Refusal))
         write("".join(said).encode("utf-8", "replace"))
 
     def finish(self) -> None:
-        """Nothing more comes; the terminal's next line is free."""
+        """End the output; the cursor is at the start of a line."""
         self._answer.finish()
 
     def _show_reply(self, reply: Reply) -> None:
@@ -115,7 +178,7 @@ class RunView:
             self._say(call_line(call.name, call.arguments))
 
     def _close_round(self) -> None:
-        """What is known of a round only when it is over: the calls that did not run, and what was amended."""
+        """Show what is known only at the end of a round: calls that did not run, and amended results."""
         for each in self._rounds():
             if each.number != self._round:
                 continue
@@ -136,8 +199,8 @@ _KILLED = 128
 
 
 class Driving:
-    """One run. The first Ctrl-C lets the step under way end, the second does not; both leave a run that can be taken up
-    again. While the terminal is an editor's, Ctrl-C is too. With `is_json` the whole run is printed at its end; with
+    """One run. The first Ctrl-C lets the current step finish, the second aborts it; either way the run can be resumed.
+    While an editor has the terminal, Ctrl-C belongs to it. With `is_json` the whole run is printed at its end; with
     that, or if it `is_silent`, the answer alone is not."""
 
     def __init__(
@@ -163,19 +226,19 @@ class Driving:
         self.view = RunView(lambda: runner.rounds(run), is_quiet=is_quiet, is_silent=is_json or is_silent)
 
     def on_fact(self, fact: RunFact) -> None:
-        """One more fact; the first says that there is a run."""
+        """Show one fact; the first announces the run."""
         if not self._has_begun and not self._is_quiet:
             say(self._title)
         self._has_begun = True
         self.view.on_fact(fact)
 
     def leave(self) -> None:
-        """Stop after the step, so that the run can be taken up again."""
+        """Stop after the current step, so that the run can be resumed."""
         self._is_left = True
         self._runner.leave(self._run, reason="interrupted")
 
     async def through(self, work: Coroutine[object, object, FinishedRun]) -> int:
-        """Drive the run to its end; the exit code says how it went."""
+        """Drive the run to its end and return the exit code."""
         task = asyncio.get_running_loop().create_task(work)
         try:
             with self._signals(task):
@@ -228,7 +291,7 @@ class Driving:
 
     def _exit_unfinished(self) -> int:
         if self._has_begun:
-            say(f"the run is kept; go on with it: sightline resume {self._run}")
+            say(f"the run is saved; resume it: sightline resume {self._run}")
         return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else _KILLED + self._cut_by
 
     async def _finish(self, ended: FinishedRun) -> int:
@@ -242,17 +305,17 @@ class Driving:
 
 
 def summary(ended: FinishedRun, name: str) -> str:
-    """One line: who answered, in how many rounds and calls, what that cost, how long it took."""
+    """One line: the model, rounds and calls, cost and time."""
     usage, spent = usage_of(ended.rounds), ended.spent
-    told = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
-    told += [
+    figures = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
+    figures += [
         f"{'about ' if spent.is_estimated else ''}{count:,} {what}"
         for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
         if count is not None
     ]
     cost = spent.known_cost
-    told.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
-    return f"{name}: {', '.join(told)}, {spent.seconds:.2f} s"
+    figures.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
+    return f"{name}: {', '.join(figures)}, {spent.seconds:.2f} s"
 
 
 def _many(count: int, what: str) -> str:
@@ -260,7 +323,7 @@ def _many(count: int, what: str) -> str:
 
 
 def _exit_code(ended: FinishedRun) -> int:
-    """How it went; a run that has no answer is never a success in silence."""
+    """The exit code. A run without an answer is not a success."""
     fault = None if ended.reply is None else ended.reply.fault
     match ended.why:
         case "failed" if fault is not None:

@@ -1,4 +1,4 @@
-"""`sightline runs`: the runs with tools that are on record, and one of them round by round."""
+"""`sightline runs`: list the recorded runs with tools, or show one round by round."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -18,19 +18,19 @@ _LONGEST_TEXT = 2000
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`runs` and its options."""
+    """Add `runs`."""
     command = commands.add_parser(
         "runs",
         help="list runs with tools, or show one",
         description="List the runs with tools that are on record, newest first, or show one of them round by round.",
     )
-    command.add_argument("--json", action="store_true", help="one JSON object a line")
+    command.add_argument("--json", action="store_true", help="print one JSON object per line")
     command.add_argument(
-        "--limit", type=count, default=_USUAL, metavar="N", help=f"at most so many (default: {_USUAL})"
+        "--limit", type=count, default=_USUAL, metavar="N", help=f"the largest number to list (default: {_USUAL})"
     )
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-    command.add_argument("id", nargs="?", default="", metavar="RUN", help="one run: its id, or the beginning of it")
+    command.add_argument("id", nargs="?", default="", metavar="RUN", help="one run: its id, or how it begins")
     command.set_defaults(run=run)
 
 
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     import msgspec
 
-    from sightline.app.agent_runs import open_runner
     from sightline.app.configuration import configuration
+    from sightline.app.tools import open_runner
     from sightline.wire.jsontext import encode
 
     loaded = configuration(arguments.config)
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def find_run(runner: "Runner", text: str) -> str:
-    """The run whose id begins so; a fault if none does, or several do."""
+    """The run whose id begins with this text. Raises a Fault if none does, or several do."""
     from sightline.agent.service.run_log import PREFIX
 
     found = [log.name.removeprefix(PREFIX) for log in await runner.logbook.logs(PREFIX + text)] if text else []
@@ -125,7 +125,7 @@ def _run_lines(run: "RunShown") -> Iterator[str]:
 
 
 def _round(each: "RoundShown") -> Iterator[str]:
-    from sightline.cli.call_lines import call_line, clip
+    from sightline.cli.run_control import call_line, clip
 
     yield f"round {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
     if each.text:
@@ -138,7 +138,7 @@ def _round(each: "RoundShown") -> Iterator[str]:
 
 
 def _result(call: "CallShown") -> str:
-    from sightline.cli.call_lines import fold
+    from sightline.cli.run_control import fold
 
     if call.result is None:
         return f"← {call.name} (no result)"

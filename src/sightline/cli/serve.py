@@ -1,4 +1,4 @@
-"""`sightline serve`: the gateway and its page, until it is asked to end."""
+"""`sightline serve`: the gateway and its page, until a signal ends it."""
 
 import argparse
 import sys
@@ -16,25 +16,29 @@ _INTERRUPTED = 130
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`serve` and its options."""
+    """Add `serve`."""
     command = commands.add_parser(
         "serve",
-        help="run the gateway and its page; what happens without a command",
+        help="run the gateway and its page; the default command",
         description="Run the gateway. Clients of OpenAI, Anthropic and Google are pointed at it by their base URL. The "
         "link to its page is printed. Ctrl-C ends it; streams get a few seconds to finish.",
     )
-    command.add_argument("--host", metavar="HOST", help="where to listen (default: 127.0.0.1, this machine alone)")
-    command.add_argument("--port", type=_port, metavar="PORT", help="the port (default: 7700); 0 is any free one")
+    command.add_argument(
+        "--host", metavar="HOST", help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
+    command.add_argument("--port", type=_port, metavar="PORT", help="the port (default: 7700); 0 for any free port")
     command.add_argument("--store", default="", metavar="URL", help="keep the record in PostgreSQL: postgresql://…")
-    command.add_argument("--replay", metavar="FILTER", help="answer from these exchanges of the record; send nothing")
-    command.add_argument("--fast", action="store_true", help="with --replay: without the waits that there were")
+    command.add_argument(
+        "--replay", metavar="FILTER", help="answer clients from these recorded exchanges; send nothing"
+    )
+    command.add_argument("--fast", action="store_true", help="with --replay: without the recorded delays")
     command.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     add_shared(command)
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen, say where, and serve until a signal comes."""
+    """Listen, print the address, and serve until a signal comes."""
     import asyncio
     import signal
 
@@ -72,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         port = sockets[0].getsockname()[1]
         if not is_loopback(host):
-            say(f"warning: {host} can be reached by other machines, and the gateway asks nobody for a token")
+            say(f"warning: {host} can be reached by other machines, and the gateway requires no token")
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(serve())
     finally:
@@ -81,14 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recordings(arguments: argparse.Namespace) -> "Expression | None":
-    """The exchanges that clients are answered from; none where they are not answered from the record."""
+    """The exchanges that clients are answered from; None to send to providers."""
     from sightline.filters.fields import FilterScope
     from sightline.filters.parsing import parse
 
     if arguments.replay is not None:
         return parse(arguments.replay, scope=FilterScope.TRAFFIC)
     if arguments.fast:
-        raise Fault(Code.USAGE, "--fast is for --replay", hint="A provider answers as fast as it does.")
+        raise Fault(Code.USAGE, "--fast needs --replay", hint="A provider's answer has no recorded delays.")
     return None
 
 
@@ -100,18 +104,18 @@ def _port(text: str) -> int:
 
 
 def _about_local(loaded: "Configuration") -> str:
-    """One line about the embedded model: whether it is there, and when it answers."""
-    from sightline.app.parts import is_installed
+    """One line about the embedded model: whether it is installed, and when it answers."""
+    from sightline.app.engine import is_installed
 
     if url := loaded.settings.local.url:
         return f"The embedded model is the one at {url}."
     if not is_installed():
-        return "The embedded model is not installed, and everything else works; `make local` shows why."
-    return "The embedded model answers where no key is set; it starts with its first request."
+        return "The embedded model is not installed; everything else works. `make local` shows why."
+    return "The embedded model answers if no key is set; it starts with its first request."
 
 
 def _log(level: str) -> None:
-    """Words about requests go to stderr."""
+    """Log requests to stderr."""
     import logging
 
     logging.basicConfig(stream=sys.stderr, level=level.upper(), format="%(levelname)s: %(message)s")

@@ -1,25 +1,34 @@
-"""A server for runs: the one that is running already, else one of their own, which ends with the last of them.
+"""A server for runs: the one that is running, else one that they start and that ends with the last of them.
 
 Every run holds a shared lock on a file in the data folder. A server that was started for runs waits for the exclusive
-lock and ends once it has it: however its runs end, it never stays behind, and no run is left without it.
+lock and ends once it has it. However its runs end, it never stays behind, and no run loses it.
 """
 
 import contextlib
 import fcntl
+import http.client
+import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sightline.app.running_server import RUN_LOCK, find_server, knows_token
+from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
+from sightline.exchange.remote_relay import RunningServer
+from sightline.filters.expression import TextTerm
+from sightline.filters.predicate import literal
+from sightline.filters.writing import write_expression
+from sightline.model.json import Json
 from sightline.web.token import load_token
 
 _STARTING, _LOG = "run.starting", "run.log"
@@ -36,7 +45,7 @@ class SharedServer:
 
     @property
     def link(self) -> str:
-        """What opens its page."""
+        """The link that opens its page."""
         return f"{self.url}/?token={self.token}"
 
 
@@ -44,11 +53,8 @@ class SharedServer:
 def share_server(
     host: str, port: int, folder: Path, *, options: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[SharedServer]:
-    """The server of this data folder, wherever it listens, for as long as the context lasts.
-
-    One that has to be started takes this address, or a free port where something else listens there; `options` and
-    `environment` are for it. Port 0 always starts one.
-    """
+    """The server of this data folder, while the context is open. If none is running, one is started at this address, or
+    at a free port if the address is taken, with these `options` and this `environment`. Port 0 always starts one."""
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
@@ -70,12 +76,12 @@ def share_server(
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether runs share a server of this data folder now, which ends with the last of them."""
+    """Whether runs currently share a server of this data folder, which ends with the last of them."""
     return (folder / RUN_LOCK).exists() and not _is_unused(folder / RUN_LOCK)
 
 
 def serve(lock: str, words: list[str]) -> int:
-    """Be a server until no run is left; the body of the process that is started for runs."""
+    """Serve until no run is left: the main function of the process that is started for runs."""
     from sightline.cli.program import main
 
     threading.Thread(target=_end_when_unused, args=(lock,), daemon=True).start()
@@ -91,7 +97,7 @@ def _end_when_unused(lock: str) -> None:
 def _start_server(
     folder: Path, words: Sequence[str], environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
-    """A server of our own once it listens, and its port. Ctrl-C in this terminal is not for it."""
+    """Start a server and wait until it listens; returns it and its port. Ctrl-C in this terminal does not reach it."""
     log = folder / _LOG
     command = [sys.executable, "-c", _SERVE, str(folder / RUN_LOCK), *words]
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
@@ -119,7 +125,7 @@ def _not_started(log: Path) -> Fault:
     hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), "")
     return Fault(
         Code.CONFIG,
-        f"the server did not start: {error or (lines[-1] if lines else 'it said nothing')}",
+        f"the server did not start: {error or (lines[-1] if lines else 'there is no output')}",
         hint=hint or "Try `sightline serve` to see more.",
     )
 
@@ -135,10 +141,149 @@ def _is_unused(path: Path) -> bool:
 
 @contextmanager
 def lock_file(path: Path, how: int) -> Iterator[None]:
-    """Hold a lock of the data folder, for which every process that wants it waits its turn."""
+    """Hold a lock of the data folder; waits for other processes."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, how)
         yield
     finally:
         os.close(file)
+
+
+Change = Callable[[list[Json]], list[Json]]
+_RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
+_CHANGING = "run.rules"
+_PATIENCE = 10
+
+
+@contextmanager
+def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
+    """Hold every request of this session, before any other rule applies. If interception is off, the rules are switched
+    on; by themselves they would hold nothing else. `folder` is the server's data folder."""
+    rule = _rule(session)
+    server = _Server(url, token, folder)
+    server.change(lambda rules: [rule, *_without(rule, rules)])
+    mode = server.request("GET", _INTERCEPTION)
+    if isinstance(mode, dict) and mode.get("mode") == "off":
+        server.request("PUT", _INTERCEPTION, {"mode": "rules"})
+        say("note: interception was off; now the rules decide.")
+    try:
+        with _telling_links(server, session):
+            yield
+    finally:
+        try:
+            server.change(lambda rules: _without(rule, rules))
+        except Fault as fault:  # the command has ended, and its status is what counts
+            say(f"note: the rule for session {session} is still there: {fault.message}")
+
+
+@contextmanager
+def _telling_links(server: "_Server", session: str) -> Iterator[None]:
+    """Print the link of each held request of this session. If the server's events cannot be read, requests are held all
+    the same."""
+    try:
+        connection, facts = server.facts()
+    except (OSError, http.client.HTTPException):
+        yield
+        return
+    thread = threading.Thread(target=_tell_links, args=(facts, server, session), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # The thread waits in a read, which ends when the socket does; to close it alone would not wake it.
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        thread.join(_PATIENCE)
+        facts.close()
+        connection.close()
+
+
+def _tell_links(facts: http.client.HTTPResponse, server: "_Server", session: str) -> None:
+    own: set[str] = set()
+    with suppress(OSError, ValueError, http.client.HTTPException):
+        while line := facts.readline():
+            fact = json.loads(line[5:]) if line.startswith(b"data:") else None
+            if not isinstance(fact, dict):
+                continue
+            exchange, kind = str(fact.get("exchange", "")), fact.get("kind")
+            if kind == "received" and fact.get("session") == session:
+                own.add(exchange)
+            elif kind == "held" and exchange in own:
+                say(f"note: held until you decide: {server.link_to(exchange)}")
+
+
+def _rule(session: str) -> Json:
+    return {
+        "filter": write_expression(TextTerm("session", literal(session))),
+        "action": "hold",
+        "phase": "request",
+        "once": False,
+        "timeout_s": None,
+        "on_timeout": "send",
+    }
+
+
+def _without(rule: Json, rules: list[Json]) -> list[Json]:
+    return [each for each in rules if each != rule]
+
+
+class _Server:
+    """The API of the server that the client talks to."""
+
+    def __init__(self, url: str, token: str, folder: Path) -> None:
+        self._at = urlsplit(url)
+        self._token = token
+        self._folder = folder
+
+    def change(self, how: Change) -> None:
+        """Replace the rules, one process at a time. If two read the same list, the rule of one would be lost and its
+        requests would not be held."""
+        with lock_file(self._folder / _CHANGING, fcntl.LOCK_EX):
+            rules = self.request("GET", _RULES)
+            if not isinstance(rules, list):
+                raise _not_understood(f"GET {_RULES} is no list")
+            self.request("PUT", _RULES, how(rules))
+
+    def link_to(self, exchange: str) -> str:
+        """The address of an exchange on the page."""
+        return RunningServer(f"http://{self._at.netloc}", self._token).link_to(exchange)
+
+    def facts(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Every fact from now on, as server-sent events."""
+        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
+        try:
+            connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            # The first line says that nothing is missed from here on. A connection that is closed behind its answer
+            # tells no facts.
+            if answer.status != 200 or not answer.readline() or connection.sock is None:
+                raise http.client.HTTPException
+            connection.sock.settimeout(None)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, answer
+
+    def request(self, method: str, path: str, value: Json = None) -> Json:
+        """Call the API."""
+        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
+        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+        body = None if method == "GET" else json.dumps(value)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            if answer.status >= 400:
+                raise _not_understood(f"{method} {path} returned status {answer.status}")
+            found: Json = json.loads(said) if said.strip() else None
+            return found
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _not_understood(f"{method} {path}: {error}") from None
+        finally:
+            connection.close()
+
+
+def _not_understood(why: str) -> Fault:
+    hint = "Perhaps the running server is older. Stop it and try again, or leave out --hold."
+    return Fault(Code.USAGE, f"the server does not accept a rule for this session: {why}", hint=hint)

@@ -1,4 +1,4 @@
-"""The three streams of a command: what it reads, what it writes, what it says beside that."""
+"""The three streams of a command: input, output, and messages."""
 
 import contextlib
 import os
@@ -16,27 +16,25 @@ _CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u20
 
 
 def say(text: str, *, end: str = "\n", style: str = "") -> None:
-    """Words for a person, on stderr alone; where that is closed or full they are lost, and the result is not.
-
-    What is foreign in them is made harmless; `style` is our own.
-    """
+    """Print a message to stderr; if that is closed or full, the message is lost. Control characters are escaped;
+    `style` is our own."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(f"{style}{harmless(text)}".encode("utf-8", "replace").decode(), file=sys.stderr, flush=True, end=end)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is looking at this stream."""
+    """Whether this stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def harmless(text: str) -> str:
-    """Foreign text for a terminal: control characters, which could move the cursor or worse, are shown and not sent."""
+    """Text for a terminal: control characters, which could move the cursor or worse, are escaped."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def tell(fault: Fault) -> None:
-    """One line that says what happened, one that says what to do next, and what else was noted."""
+    """Print an error: what happened, what to do next, and notes."""
     say(f"error[{fault.code}]: {' '.join(fault.message.split())}")
     if fault.hint:
         say(f"hint: {fault.hint}")
@@ -45,11 +43,12 @@ def tell(fault: Fault) -> None:
 
 
 def write(data: bytes, *, ends_line: bool = True) -> None:
-    """Exactly these bytes to stdout, at once; a terminal gets its line end, unless more of the line is to come."""
+    """Write exactly these bytes to stdout at once. On a terminal a line end follows, unless more of the line is to
+    come."""
     if not data:
         return
     if sys.stdout is None:
-        raise Fault(Code.USAGE, "stdout is closed", hint="Give the result somewhere to go.")
+        raise Fault(Code.USAGE, "stdout is closed", hint="Redirect the output to a file or a pipe.")
     try:
         sys.stdout.buffer.write(data)
         if ends_line and sys.stdout.isatty() and not data.endswith(b"\n"):
@@ -63,7 +62,7 @@ def write(data: bytes, *, ends_line: bool = True) -> None:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """The file of this path, or stdin for `-`."""
+    """Open the file of this path, or stdin for `-`."""
     if path == "-":
         if sys.stdin is None:
             raise Fault(Code.USAGE, "stdin is closed", hint="Name a file, or pipe something in.")
@@ -78,7 +77,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def read(path: str) -> bytes:
-    """All of it, up to 64 MiB."""
+    """Read all of it, up to 64 MiB."""
     with open_input(path) as stream:
         try:
             data = stream.read(_LARGEST + 1)
@@ -86,24 +85,24 @@ def read(path: str) -> bytes:
             raise unusable(path, error) from None
     if len(data) > _LARGEST:
         name = "stdin" if path == "-" else path
-        raise Fault(Code.USAGE, f"{name} is larger than {_LARGEST >> 20} MiB", hint="Give less of it.")
+        raise Fault(Code.USAGE, f"{name} is larger than {_LARGEST >> 20} MiB", hint="Give less input.")
     return data
 
 
 def some(stream: BinaryIO) -> bytes:
-    """What is there, without waiting for more."""
+    """What is available, without waiting for more."""
     read1 = getattr(stream, "read1", stream.read)
     data: bytes = read1(_CHUNK)
     return data
 
 
 def unusable(path: str, error: OSError) -> Fault:
-    """The fault of a path that the system refuses."""
+    """The Fault for a path that the system refuses."""
     return Fault(Code.USAGE, f"{path}: {error.strerror}", hint="Check the path, its permissions and the space left.")
 
 
 def settle() -> None:
-    """Flush what is buffered now, where it can be told; Python would try again at its end, and speak of it itself."""
+    """Flush buffers now, so that errors can be reported; Python would try again at exit and print its own message."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue

@@ -1,4 +1,4 @@
-"""A question whose model may use tools: opened, approved, run, and shown round by round."""
+"""Asks a model that may use tools."""
 
 import argparse
 import asyncio
@@ -17,17 +17,15 @@ from sightline.agent.service.approval_store import KeptRule, KeptRules
 from sightline.agent.service.participants import Approver, Interrupted
 from sightline.agent.service.policy_approver import Judging, deny_unattended
 from sightline.agent.tools.opening import Opened
-from sightline.app.agent_runs import open_runner
 from sightline.app.configuration import Configuration, data_folder
-from sightline.app.tool_choice import ToolsWanted, open_tools
+from sightline.app.tools import ToolsWanted, open_runner, open_tools
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.call_lines import clip
 from sightline.cli.keyboard import Keyboard, Typing, keyboard
-from sightline.cli.run_control import Driving
+from sightline.cli.options import limits_in, tools_in
+from sightline.cli.run_control import Driving, clip
 from sightline.cli.terminal import say
-from sightline.cli.tool_options import limits_in, tools_in
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import prepare
 from sightline.model.json import Json, JsonObject
@@ -47,10 +45,8 @@ _HELP = """  y  run this call
 
 
 class TerminalPerson:
-    """Asks whoever sits there. `leave` is called when that person wants to stop; `places` tells where tools come from.
-
-    With `says_yes` calls are not asked about, and only what nobody could know beforehand is.
-    """
+    """Asks the user. `leave` is called when the user wants to stop; `places` has the origin of tools. With `says_yes`,
+    calls are approved without asking; only what could not be known in advance is asked."""
 
     def __init__(
         self,
@@ -73,7 +69,7 @@ class TerminalPerson:
     # --- questions ---
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
-        """Ask about each call in turn; leave that is given for one counts for those behind it."""
+        """Ask about each call in turn. A permission given for one call applies to the following ones."""
         decisions: dict[str, Decision] = {}
         rules: list[ApprovalRule] = []
         for call in step.calls:
@@ -86,21 +82,23 @@ class TerminalPerson:
         return decisions
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """Ask whether a limit is raised."""
+        """Ask whether to raise a limit."""
         say(f"{step.reached.words}.")
         return await self._is_yes(f"Raise it to {step.reached.raised:g} and go on?")
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """Ask whether what was interrupted runs again."""
-        told: dict[str, Interrupted] = {}
+        """Ask whether to run interrupted calls again."""
+        decisions: dict[str, Interrupted] = {}
         for call in calls:
             if self._interrupted is not None:
-                told[call.key] = self._interrupted
+                decisions[call.key] = self._interrupted
                 continue
-            say(f"{call.name} was running when the run was left, and nobody knows how far it got:")
+            say(f"{call.name} was running when the run stopped; it is not known how far it got:")
             say(_indent(_arguments_text(call.arguments)))
-            told[call.key] = "again" if await self._is_yes("Run it again? (else the model is told)") else "skip"
-        return told
+            decisions[call.key] = (
+                "again" if await self._is_yes("Run it again? (if not, the model is informed)") else "skip"
+            )
+        return decisions
 
     # --- one call ---
 
@@ -115,7 +113,7 @@ class TerminalPerson:
         return decision
 
     async def _decision_for_key(self, call: RunnableCall, key: str) -> Decision | None:
-        """The decision that a key means; None where the person is to be asked again."""
+        """The decision for a key; None to ask again."""
         match key:
             case "y":
                 return Allowed()
@@ -126,7 +124,7 @@ class TerminalPerson:
             case "e":
                 return await self._edit(call)
             case "n":
-                return Denied(await self._line("Why not? (told to the model, may be empty) "))
+                return Denied(await self._line("Why not? (sent to the model, may be empty) "))
             case "h":
                 return AnsweredByHand((Text(await self._line("What the model gets: ")),))
             case "v":
@@ -161,10 +159,10 @@ class TerminalPerson:
         return Allowed(value)
 
     async def _always(self, call: RunnableCall) -> Decision | None:
-        """Leave for every run, as narrow as the person wants it; nothing is kept before it has been read back."""
+        """A permission for every run, as narrow as the user wants. It is shown for confirmation before it is stored."""
         place = self._places.get(call.name)
         if place is None:
-            say("Nobody knows where this tool comes from, so that no rule about it can be kept.")
+            say("The origin of this tool is unknown, so no rule about it can be stored.")
             return None
         say(f"For each argument: Enter is exactly this value, - is any, or write a pattern ({_WILDCARDS}).")
         patterns: dict[str, str] = {}
@@ -179,7 +177,7 @@ class TerminalPerson:
         try:
             self._kept.keep(kept)
         except Fault as fault:
-            say(f"It cannot be kept: {fault.message}")
+            say(f"It cannot be stored: {fault.message}")
             return None
         return Allowed(rule=kept.rule)
 
@@ -190,7 +188,7 @@ class TerminalPerson:
                 return None
             if typed or "*" not in value:
                 return typed or value
-            say("  This value cannot be meant exactly, since a * in it would be a wildcard: write a pattern, or -.")
+            say("  This value cannot be matched exactly, because a * in it would be a wildcard: write a pattern, or -.")
 
     # --- typing ---
 
@@ -210,10 +208,10 @@ class TerminalPerson:
         return typed
 
     async def _stop(self) -> NoReturn:
-        """The run is left; whoever waits for this answer stops waiting."""
+        """Leave the run. Never returns: the caller is cancelled."""
         self._leave()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError  # nobody settles that future
+        raise AssertionError  # the future is never settled
 
 
 _WILDCARDS = "* stops at a slash, ** does not"
@@ -230,7 +228,7 @@ def _indent(text: str) -> str:
 
 
 def _leaves(arguments: JsonObject | str) -> list[tuple[str, str]]:
-    """The arguments by their JSON pointers, as patterns see them."""
+    """The arguments by JSON pointer, as patterns see them."""
     if isinstance(arguments, str):
         return [("", arguments)]
     return [(f"/{name.replace('~', '~0').replace('/', '~1')}", _text(value)) for name, value in arguments.items()]
@@ -244,7 +242,7 @@ SESSION = "ask"
 
 
 def with_offered_tools(arguments: argparse.Namespace, prompt: Prompt, loaded: Configuration) -> Prompt:
-    """The prompt with the tools that its model would be told of."""
+    """The prompt with the tools that the model would be offered."""
 
     async def look() -> Prompt:
         async with open_tools_with_notes(loaded, tools_in(arguments, loaded)) as tools:
@@ -254,10 +252,10 @@ def with_offered_tools(arguments: argparse.Namespace, prompt: Prompt, loaded: Co
 
 
 def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelChoice, loaded: Configuration) -> int:
-    """Run it; the exit code says how it went."""
+    """Run the loop; returns the exit code."""
     if arguments.count:
         hint = "Leave it out, or add --dry-run to count the first request."
-        raise Fault(Code.USAGE, "--count is not for a run with tools", hint=hint)
+        raise Fault(Code.USAGE, "--count cannot be used with tools", hint=hint)
 
     async def ran() -> int:
         wanted, typing = tools_in(arguments, loaded), keyboard()
@@ -304,7 +302,7 @@ def _with_tools(prompt: Prompt, tools: Opened) -> Prompt:
 
 @asynccontextmanager
 async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> AsyncIterator[Opened]:
-    """The tools while they are needed; what is missing of them is said."""
+    """The open tools. Reports tools that are missing."""
     tools = await open_tools(loaded, wanted)
     try:
         for note in tools.notes:
@@ -315,7 +313,7 @@ async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> A
 
 
 def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Namespace) -> Policy:
-    """What may run unasked. Leave that was given in an earlier run is told whenever it counts."""
+    """Which calls may run without asking. Reports permissions of earlier runs that apply."""
     if arguments.yes:
         return Policy(otherwise="allow")
     if arguments.confirm:
@@ -326,12 +324,12 @@ def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Names
 
 
 def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) -> None:
-    """Where nobody can be asked, every tool must be allowed before anything begins."""
+    """If no one can be asked, every tool must be allowed before the run begins."""
     allowed = {rule.tool for rule in policy.rules if rule.ruling == "allow"}
     asked = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
     if asked and policy.otherwise != "allow" and typing is None:
         hint = "Add --yes, or name them under `allow` in the toolset's table of sightline.toml."
-        raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)
+        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(asked)}", hint=hint)
 
 
 def approver_of(
@@ -343,7 +341,7 @@ def approver_of(
     says_yes: bool,
     interrupted: Interrupted | None = None,
 ) -> Approver:
-    """Who decides: the person at the terminal, or what the options say."""
+    """Who decides about calls: the user at the terminal, or the options."""
     if typing is None:
         return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
     return TerminalPerson(

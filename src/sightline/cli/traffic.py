@@ -1,4 +1,4 @@
-"""`sightline traffic`: what is on record, newest first."""
+"""`sightline traffic`: list recorded exchanges, newest first."""
 
 import argparse
 import sys
@@ -22,25 +22,27 @@ _TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`traffic` and its options."""
+    """Add `traffic`."""
     command = commands.add_parser(
         "traffic",
-        help="list what is on record, newest first",
+        help="list recorded exchanges, newest first",
         description="List exchanges of the record, newest first. A filter such as `model:claude-* & status:error & "
         'age<7d` or `text:"dad joke"` says which; it works while a server runs and when none does.',
     )
-    command.add_argument("--json", action="store_true", help="one JSON object a line")
-    command.add_argument("--limit", type=_count, metavar="N", help=f"at most so many (default: {_USUAL}; 0 is all)")
+    command.add_argument("--json", action="store_true", help="print one JSON object per line")
+    command.add_argument(
+        "--limit", type=_count, metavar="N", help=f"the largest number to list (default: {_USUAL}; 0 is all)"
+    )
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     add_shared(command)
-    command.add_argument("filter", nargs="*", metavar="FILTER", help="which ones; nothing is all")
+    command.add_argument("filter", nargs="*", metavar="FILTER", help="a filter; without one, all")
     command.set_defaults(run=run)
 
 
 def _count(text: str) -> int:
-    """A whole number from 0."""
+    """A whole number, 0 or more."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)
 
 
@@ -55,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     limit = _USUAL if arguments.limit is None else arguments.limit
 
     async def list_exchanges() -> int:
+        from sightline.app.engine import open_record
         from sightline.app.machine import SystemClock
-        from sightline.app.openers import open_record
 
         table = _Table(_width(), has_colours=is_terminal(sys.stdout))
         count = 0
@@ -72,14 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
                 if len(page) < size:
                     break
         if not count and not arguments.json:
-            say("nothing on record" if not arguments.filter else "nothing on record is like that")
+            say("nothing on record" if not arguments.filter else "no recorded exchange matches")
         return 0
 
     return asyncio.run(list_exchanges())
 
 
 def parse_filter(words: Sequence[str]) -> "Expression":
-    """What a filter on the command line means; its words may stand side by side without quotes."""
+    """Parse a filter from the command line; its words need no quotes."""
     from datetime import datetime
 
     from sightline.filters.fields import FilterScope
@@ -92,13 +94,13 @@ def parse_filter(words: Sequence[str]) -> "Expression":
 
 def _lines(page: "Sequence[Summary]") -> bytes:
     from sightline.wire.jsontext import encode
-    from sightline.workbench.views import line
+    from sightline.workbench.exchange_views import line
 
     return b"".join(encode(line(summary)) + b"\n" for summary in page)
 
 
 class _Table:
-    """Columns that fit their first page, so that the rest can come as it is read."""
+    """Columns sized by the first page, so that the rest can be printed as it is read."""
 
     def __init__(self, width: int, *, has_colours: bool) -> None:
         self._has_colours = has_colours
@@ -152,7 +154,7 @@ def _row(summary: "Summary") -> tuple[str, ...]:
 
 
 def outcome(summary: "Summary") -> str:
-    """How it ended, or where it stands, in a word or two."""
+    """How it ended, or its current state, in a word or two."""
     if summary.state == "failed":
         return " ".join(filter(None, (str(summary.status or ""), summary.fault)))
     if summary.state == "finished":
@@ -161,14 +163,14 @@ def outcome(summary: "Summary") -> str:
 
 
 def tokens(summary: "Summary") -> str:
-    """In and out."""
+    """Input and output tokens."""
     if summary.input_tokens is None and summary.output_tokens is None:
         return ""
     return f"{_short(summary.input_tokens)}→{_short(summary.output_tokens)}"
 
 
 def money(cost: float | None) -> str:
-    """Dollars."""
+    """US dollars."""
     if cost is None:
         return ""
     if 0 < cost < 0.0001:

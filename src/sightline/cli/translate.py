@@ -1,4 +1,5 @@
-"""`sightline translate`: a request, a reply or a live stream of one API as another's, and what could not be carried."""
+"""`sightline translate`: a request, a reply or a live stream of one API in another's format, with a report of what was
+lost."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("re
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`translate`, and below it a command for each kind of input."""
+    """Add `translate` with a command for each kind of input."""
     command = commands.add_parser(
         "translate",
         help="turn a request, a reply or a stream of one API into another's",
@@ -46,9 +47,9 @@ def _add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--to", dest="target", required=True, metavar="D", help="dialect of the output")
     command.add_argument("--model", default="", metavar="M", help="name this model instead")
     command.add_argument("--strict", action="store_true", help="refuse if content or an option would be lost")
-    command.add_argument("--report", metavar="FILE", help="write losses and additions there as JSON")
+    command.add_argument("--report", metavar="FILE", help="write losses and additions to this file as JSON")
     add_shared(command)
-    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; - or nothing is stdin")
+    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; stdin if it is - or missing")
     command.set_defaults(run=run)
 
 
@@ -106,11 +107,9 @@ def _request(arguments: argparse.Namespace) -> int:
 
 
 def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
-    """What is known of the model that will read the request; None where it is not named yet.
-
-    A body often still names the model of the API that it comes from: one that no provider serves in the target's
-    dialect says nothing about the model that will be asked.
-    """
+    """What is known of the model that will read the request; None if it is not named. A body often still names the
+    model of its original API: if no provider serves it in the target's dialect, it says nothing about the model that
+    will be asked."""
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
     from sightline.app.configuration import configuration
@@ -146,7 +145,7 @@ def _reply(arguments: argparse.Namespace) -> int:
 
 
 def _stream(arguments: argparse.Namespace) -> int:
-    """Bytes in, bytes out, as they come; a strict translation is held back until it is known to lose nothing."""
+    """Translate as bytes arrive; a strict translation is held back until it is known to lose nothing."""
     from sightline.dialects.stream_translation import StreamTranslation
 
     translation = StreamTranslation(
@@ -165,7 +164,7 @@ def _stream(arguments: argparse.Namespace) -> int:
 
 
 def _request_option(arguments: argparse.Namespace) -> "Request | None":
-    """The client's request, which is of the dialect that the client will read."""
+    """The client's request, in the dialect that the client reads."""
     if arguments.request is None:
         return None
     if arguments.target not in DIALECTS:
@@ -181,12 +180,12 @@ def _client_request(data: bytes, name: str) -> "Request":
 
 
 def _tell(report: "Report", arguments: argparse.Namespace) -> None:
-    """The report, where it was asked for; under `strict` a loss that matters is the end."""
+    """Print the report if it was requested; under `strict` a serious loss ends the command."""
     refusal = None
     if arguments.strict and report.refusals:
         refusal = Fault(
             Code.TRANSLATION_LOSS,
-            f"{_count_text(len(report.refusals))} cannot be carried to {arguments.target}",
+            f"{_count_text(len(report.refusals))} cannot be translated to {arguments.target}",
             hint="Change the input, choose another target, or leave out --strict.",
         )
     if arguments.report is not None:

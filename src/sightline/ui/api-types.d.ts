@@ -37,7 +37,7 @@ export interface Anchor {
   before: string;
 }
 
-/** An answer, whole or as far as it has come. `predicted` is what its prompt was thought to take, beside what `usage` says of it; `cost` is in US dollars. */
+/** An answer, complete or so far. `predicted` is the estimate of its prompt, next to the counts in `usage`; `cost` is in US dollars. */
 export interface AnswerShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
   text: string;
@@ -53,14 +53,6 @@ export interface AnswerShown {
   exchange: string;
   at: number;
   run: string;
-}
-
-/** The call that a result answers, and the section that holds it. */
-export interface Answered {
-  call_id: string;
-  name: string;
-  arguments: string;
-  section: string;
 }
 
 /** A person wrote the reply, or changed the tool calls of the one that came. `sha256` is that of the reply that the client gets, folded, as JSON. */
@@ -84,12 +76,12 @@ export interface ApprovePending {
   objections: { [key: string]: string };
 }
 
-/** The pair that a question or a summary became. */
-export interface Asked {
+/** The pair of a new question or summary. */
+export interface AskedShown {
   pair: string;
 }
 
-/** A file that hangs on a question; `n` is its place among them, `size` in bytes, as far as it travels with it. */
+/** An attached file; `n` is its position, `size` its bytes, as far as they are here. */
 export interface AttachmentShown {
   n: number;
   kind: "audio" | "document" | "image" | "other" | "text";
@@ -112,7 +104,7 @@ export interface AttemptStartedFact {
   url: string;
 }
 
-/** An estimate: what is likely, and between what. */
+/** An estimate: the likely number, and its bounds. */
 export interface BandTelemetry {
   low: number;
   tokens: number;
@@ -124,12 +116,6 @@ export interface BatchOperation {
   op: "batch";
   keep?: "all" | "project" | "session" | null;
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
-}
-
-/** `max_context` is the most that a request can be (ML), `max_usable_raw` what history and prompt can take of it. */
-export interface BudgetTelemetry {
-  maxContext: number;
-  maxUsableRaw: number;
 }
 
 /** How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that the chat has for it. It may come after the end. */
@@ -145,6 +131,14 @@ export interface CallBlock {
   name: string;
   arguments: string;
   result: ResultShown | null;
+}
+
+/** The call that a result answers, and the section that holds it. */
+export interface CallReference {
+  call_id: string;
+  name: string;
+  arguments: string;
+  section: string;
 }
 
 /** What came of a call: its words, its JSON, and how many pictures and other media it has. */
@@ -201,7 +195,7 @@ export interface CaseShown {
   exchanges: string[];
   run: string;
   body_sha256: string;
-  place: Place;
+  place: SuitePlace;
   notes: Note[];
   notes_trouble: string;
   usage: Usage | null;
@@ -239,7 +233,7 @@ export interface ChangeShown {
   after: string;
 }
 
-/** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all. `kept` are the ids of the masks that edits of this hold have made. */
+/** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` has the ids of all. `kept` are the ids of the masks that edits of this hold have made. */
 export interface Changed {
   id: string;
   state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
@@ -253,7 +247,7 @@ export interface Changed {
   order?: string[];
   hold?: HoldShown;
   edit_cost?: EditCost;
-  masks?: Outcome[];
+  masks?: MaskOutcome[];
   kept?: string[];
 }
 
@@ -264,14 +258,14 @@ export interface Check {
   evidence?: string;
 }
 
-/** Where something in an answer came from. */
+/** A source of an answer. */
 export interface CitationShown {
   title: string;
   url: string;
   quote: string;
 }
 
-/** How a client is pointed here: a command that starts it so, or variables to set. */
+/** How to connect a client: a command that starts it, or variables to set. */
 export interface ClientShown {
   name: string;
   command: string;
@@ -279,7 +273,7 @@ export interface ClientShown {
   note: string;
 }
 
-/** What a command did, or would do: to how many pairs, and how the first of them begin. `confirm`: a person is to be asked before it is done. `export` is the address of the file, `compact` are the pairs to sum up, `ids` those that a `:delete` has deleted, to be restored by. */
+/** What a command did, or would do: the number of pairs, and how the first of them begin. `confirm`: the user must confirm first. `export` is the address of the file, `compact` are the pairs to summarise, `ids` those that `:delete` has deleted, so that they can be restored. */
 export interface CommandShown {
   command: "compact" | "delete" | "export" | "hud" | "tchange";
   count: number;
@@ -362,7 +356,7 @@ export interface ComparedSide {
   at: number;
 }
 
-/** The tokens of some pairs, and of the summary that would stand for them. */
+/** The tokens of some pairs, and of the summary that would replace them. */
 export interface ComparisonShown {
   before: TokenBand;
   after: TokenBand;
@@ -375,7 +369,7 @@ export interface ConfirmPending {
   words: string;
 }
 
-/** How many pairs go along, in short and with what stands behind it. */
+/** How many pairs are sent, in short and in detail. */
 export interface CounterShown {
   text: string;
   predicted: number;
@@ -383,13 +377,6 @@ export interface CounterShown {
   trimmed: number;
   predicted_then: number;
   breakdown: [string, number][];
-}
-
-/** What became of a hold. */
-export interface Decided {
-  id: string;
-  state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
-  body_sha256: string;
 }
 
 /** Take a section or a part out, with what cannot stand without it; it can be restored. */
@@ -400,7 +387,7 @@ export interface DeleteOperation {
   part?: string | null;
 }
 
-/** Two requests, section by section; `prefix` is what is left of the cached prefix, where that can be said. */
+/** Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known. */
 export interface Diff {
   against: string;
   items: Compared[];
@@ -413,7 +400,7 @@ export interface Distributions {
   b: number[];
 }
 
-/** A summary as the model drafted it. */
+/** A summary that the model drafted. */
 export interface DraftShown {
   text: string;
   before: TokenBand;
@@ -460,7 +447,7 @@ export interface Ends {
   high: number;
 }
 
-/** How large the next request is, and whether its question fits. `line` says so to a person; `prompt` is what is planned for the question alone. */
+/** The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for the question alone. */
 export interface EstimateShown {
   tokens: number;
   low: number;
@@ -511,6 +498,18 @@ export interface ExchangeCancelledFact {
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
+/** What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled. */
+export interface ExchangeDetails {
+  losses?: Loss[];
+  additions?: Addition[];
+  hashes?: Hashes;
+  facts?: { [key: string]: Json }[];
+  replays?: string[];
+  thread?: Thread;
+  fault?: FaultShown;
+  reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
+}
+
 /** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
 export interface ExchangeFailedFact {
   kind: "failed";
@@ -554,14 +553,14 @@ export interface ExpandOperation {
   op: "expand";
 }
 
-/** What went wrong, and what to do next. */
+/** What happened, and what to do next. */
 export interface FaultShown {
   code: string;
   message: string;
   hint: string;
 }
 
-/** Where a filter is wrong. `column` counts from 1, and both count as a browser counts letters. */
+/** Where a filter is wrong. `column` counts from 1; both count UTF-16 units, as browsers do. */
 export interface FilterError {
   message: string;
   column: number;
@@ -569,21 +568,11 @@ export interface FilterError {
   hint: string;
 }
 
-/** Whether a filter can be read, and what could come next. */
+/** Whether a filter is valid, and the completions at the cursor. */
 export interface FilterShown {
   ok: boolean;
   error: FilterError | null;
   completions: Offer[];
-}
-
-/** One problem and where it is. Errors keep a request from being sent; `inherited` ones the client sent itself. */
-export interface Finding {
-  pointer: string;
-  section: string;
-  message: string;
-  severity: "error" | "warning";
-  inherited: boolean;
-  fixes: Fix[];
 }
 
 /** What a button says, and the edits that it makes in one step. */
@@ -630,13 +619,20 @@ export interface HeldFact {
   phase: "request" | "tool_calls";
 }
 
+/** What became of a hold. */
+export interface HoldDecided {
+  id: string;
+  state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
+  body_sha256: string;
+}
+
 /** The request of a round is held: it is looked at, edited and released as the exchange that it is. */
 export interface HoldPending {
   step: "hold";
   exchange: string;
 }
 
-/** What waits for a person: since when, and until when. `client_deadline` is when the client is likely to give up. `queue` are the ids of all that is held, in order of arrival. */
+/** A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the ids of all held exchanges, in order of arrival. */
 export interface HoldShown {
   phase: "request" | "tool_calls";
   since: number;
@@ -654,7 +650,7 @@ export interface Hunk {
   after?: string;
 }
 
-/** What came of a file, or would: new pairs and topics, and pairs that were here already. */
+/** What an import added, or would add: new pairs and topics, and pairs that were here already. */
 export interface ImportShown {
   pairs: number;
   topics: number;
@@ -663,7 +659,7 @@ export interface ImportShown {
   problems: string[];
 }
 
-/** What holds in the topic of the next question. */
+/** The settings that the topic of the next question inherits. */
 export interface InheritedShown {
   system_prompt: string;
   instructions: string;
@@ -686,6 +682,16 @@ export interface Intercepting {
   mode: "every" | "next" | "off" | "rules";
 }
 
+/** What happens to whatever the filter takes. Without `timeout_s` a hold has no limit. */
+export interface InterceptionRule {
+  filter?: string;
+  action?: "drop" | "hold" | "pass";
+  phase?: "request" | "tool_calls";
+  once?: boolean;
+  timeout_s?: number | null;
+  on_timeout?: "drop" | "send";
+}
+
 /** Repeat the edits that were made so far on later requests, too. The document stays as it is. */
 export interface KeepEditsOperation {
   op: "keep";
@@ -693,16 +699,16 @@ export interface KeepEditsOperation {
   scope: "all" | "project" | "session";
 }
 
-/** The last send of a view. `telemetry` is the latest that is told of it, without its messages and pairs, which the pair has. */
+/** The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has. */
 export interface LastShown {
   pair: string;
-  telemetry: Telemetry | null;
+  telemetry: SendTelemetry | null;
   trim_summary: string;
   trouble: TroubleShown | null;
 }
 
 /** Something of the recording that is not in the case, or not as it was, and why. */
-export interface Left {
+export interface LeftOut {
   what: string;
   why: string;
 }
@@ -765,7 +771,7 @@ export interface MadeShown {
   case: { [key: string]: Json };
   files: string[];
   placeholders: { [key: string]: string };
-  left: Left[];
+  left: LeftOut[];
   turns: number;
   suites: string[];
 }
@@ -785,6 +791,14 @@ export interface Mask {
   created?: number;
 }
 
+/** What became of a mask on one request; `why` says what kept it from being applied. */
+export interface MaskOutcome {
+  mask: string;
+  outcome: "ambiguous" | "applied" | "missing" | "refused";
+  section: string;
+  why: string;
+}
+
 /** A picture, a sound or a file: number `n` of those of the answer. */
 export interface MediaBlock {
   type: "media";
@@ -799,13 +813,19 @@ export interface MessageShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
 }
 
+/** One message in short: its role and its text. */
+export interface MessageSummaryTelemetry {
+  role: string;
+  content: string;
+}
+
 /** Are these calls to run again, which were interrupted? */
 export interface MidFlightPending {
   step: "mid_flight";
   calls: PendingCall[];
 }
 
-/** A model that can be asked for. */
+/** A model that can be used. */
 export interface ModelShown {
   id: string;
   provider: string;
@@ -825,10 +845,10 @@ export interface Note {
   kind: "added" | "attached" | "extracted" | "inlined" | "merged" | "moved" | "skipped" | "unclear";
   what: string;
   why: string;
-  place?: Place;
+  place?: SuitePlace;
 }
 
-/** What could stand in place of the term at the cursor, which begins at `from`. */
+/** A completion that replaces the term at the cursor, which begins at `from`. */
 export interface Offer {
   text: string;
   label: string;
@@ -836,15 +856,7 @@ export interface Offer {
   from: number;
 }
 
-/** What became of a mask on one request; `why` says what kept it from being applied. */
-export interface Outcome {
-  mask: string;
-  outcome: "ambiguous" | "applied" | "missing" | "refused";
-  section: string;
-  why: string;
-}
-
-/** A pair with all its answers, the oldest first, and what is told of its last send. */
+/** A pair with all its answers, oldest first, and the telemetry of its last send. */
 export interface PairOpened {
   id: string;
   topic: string;
@@ -868,10 +880,10 @@ export interface PairOpened {
   run: string;
   is_edited: boolean;
   earlier_answers: AnswerShown[];
-  telemetry: Telemetry[];
+  telemetry: SendTelemetry[];
 }
 
-/** A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer of another is kept; `earlier` is how many answers stand behind this one. `is_edited`: its words were changed while the request was held, and these were sent. */
+/** A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier answer is kept; `earlier` is the number of earlier answers. `is_edited`: its text was changed while the request was held, and this is what was sent. */
 export interface PairShown {
   id: string;
   topic: string;
@@ -906,7 +918,7 @@ export interface PassShown {
   losses: number;
 }
 
-/** What a send waits for; `can_go_at` is null where it never can. */
+/** What a send waits for; `can_go_at` is null if it can never go. */
 export interface PausedShown {
   line: string;
   can_go_at: number | null;
@@ -921,25 +933,18 @@ export interface PendingCall {
   repairs: Repair[];
 }
 
-/** A file, relative to the folder that the run was started for, and a line and column that count from 1. */
-export interface Place {
-  file?: string;
-  line?: number;
-  column?: number;
-}
-
-/** Where a pair stands on screen, if it does. */
+/** The position of a pair on screen, if it is there. */
 export interface PlaceShown {
   index: number | null;
 }
 
-/** What a person has set in the page, over what is configured. */
+/** The user's preferences, and the configured settings below them. */
 export interface PreferencesShown {
   settings: SettingsShown;
   saved_filters: SavedFilterShown[];
 }
 
-/** The exact body that the next send would make; where it would make none, `trouble` says why. `losses` and `additions` are what its dialect cannot say and what it demands besides. */
+/** The exact body of the next send; `trouble` says why there is none. `losses` and `additions` are what its dialect cannot express and what it requires in addition. */
 export interface PreviewShown {
   body: string;
   body_sha256: string;
@@ -957,17 +962,7 @@ export interface PreviewShown {
   trouble: FaultShown | null;
 }
 
-/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error with a `case` keeps only that case from running. */
-export interface Problem {
-  place: Place;
-  path: string;
-  message: string;
-  suggestion?: string;
-  severity?: "error" | "warning";
-  case?: string;
-}
-
-/** A provider, and why it cannot be asked where it cannot. */
+/** A provider, and why it cannot be used. */
 export interface ProviderShown {
   name: string;
   ready: boolean;
@@ -1029,7 +1024,7 @@ export interface Repair {
   what: string;
 }
 
-/** A reply folded to one value, how its raw text begins, and how many events it told. `by_hand`: the client got what a person wrote or changed, which is `reply`. */
+/** A reply as one value, the beginning of its raw text, and the number of its events. `by_hand`: the client got `reply`, which the user wrote or changed. */
 export interface ReplyShown {
   reply: { [key: string]: Json } | null;
   raw: string;
@@ -1085,22 +1080,12 @@ export interface RoundShown {
   fault: RunFault | null;
 }
 
-/** Some of what is on screen, the oldest first; `from` is the place of the first of them. */
+/** Some of the pairs on screen, oldest first; `from` is the position of the first. */
 export interface RowsShown {
   version: number;
   total: number;
   from: number;
   rows: PairShown[];
-}
-
-/** What happens to whatever the filter takes. Without `timeout_s` a hold has no limit. */
-export interface Rule {
-  filter?: string;
-  action?: "drop" | "hold" | "pass";
-  phase?: "request" | "tool_calls";
-  once?: boolean;
-  timeout_s?: number | null;
-  on_timeout?: "drop" | "send";
 }
 
 /** A run in one line. `rounds` are those that have a reply; `why` is how it ended. */
@@ -1152,7 +1137,7 @@ export interface RunShown {
   paused: RunPaused | null;
 }
 
-/** A filter that is called by `@name`. */
+/** A filter that is used as `@name`. */
 export interface SavedFilterShown {
   name: string;
   filter: string;
@@ -1197,7 +1182,7 @@ export interface Section {
   parts: SectionPart[];
   category: "attachments" | "history" | "options" | "system" | "tools" | "user";
   tokens: Tokens | null;
-  answers: Answered[];
+  answers: CallReference[];
   reason: string;
   has_cache_mark: boolean;
   original_content: string | null;
@@ -1221,11 +1206,47 @@ export interface SectionPart {
   is_json: boolean;
 }
 
-/** One pair, and what was planned for it. */
+/** One pair, and the tokens planned for it. */
 export interface SelectedTelemetry {
   id: string;
   model: string;
   tokens: number;
+}
+
+/** One moment of one send. Token numbers are upper bounds of estimates; `bands` has the whole estimates. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which `preflight_trimmed_count` were left out before the first attempt. */
+export interface SendTelemetry {
+  kind: "telemetry";
+  model: string;
+  stage: "attempt" | "cancelled" | "error" | "filter_changed" | "overflow_exhausted" | "overflow_initial" | "overflow_retry" | "preflight" | "success" | "user_prompt_too_large" | "waiting";
+  budget: TelemetryBudgetTelemetry;
+  selection: SelectedTelemetry[];
+  predictedMessageCount: number;
+  predictedHistoryTokens: number;
+  predictedTotalTokens: number;
+  attemptHistoryTokens: number;
+  attemptTotalTokens: number;
+  AUT: number;
+  trimmedCount: number;
+  attemptsUsed: number;
+  charsPerToken: number;
+  remainingReserve: number;
+  messages: MessageSummaryTelemetry[];
+  sentCount: number;
+  visibleCount: number;
+  userRequestAllowance: number;
+  assistantResponseAllowance: number;
+  maxTrimAttempts: number;
+  systemTokens: number;
+  toolTokens: number;
+  preflightTrimmedCount: number;
+  trimmingRemoved: SelectedTelemetry[];
+  trimmingRemovedTokens: number;
+  bands: { [key: string]: BandTelemetry };
+  lastErrorMessage?: string;
+  overflowMatched?: boolean;
+  finalDeliveredTokens?: number;
+  reportedInputTokens?: number;
+  waitSeconds?: number;
 }
 
 /** Another document, sent exactly as it is written here. */
@@ -1260,7 +1281,7 @@ export interface SetTextOperation {
   text: string;
 }
 
-/** All settings of the chat as they are in force, under the names that the workflow has for them. */
+/** All active settings of the chat, under their public names. */
 export interface SettingsShown {
   charsPerToken: number;
   userRequestAllowance: number;
@@ -1271,12 +1292,6 @@ export interface SettingsShown {
   styleDirectives: string[];
   replyFocus: "always" | "never" | "tall";
   partialHeightThreshold: number;
-}
-
-/** One message in short: who speaks, and the words. */
-export interface ShownTelemetry {
-  role: string;
-  content: string;
 }
 
 /** A section, or one tool or option of it, as it is in one of the two. */
@@ -1304,12 +1319,29 @@ export interface Strip {
   tool?: string;
 }
 
+/** A file, relative to the folder that the run was started for, and a line and column that count from 1. */
+export interface SuitePlace {
+  file?: string;
+  line?: number;
+  column?: number;
+}
+
+/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error with a `case` keeps only that case from running. */
+export interface SuiteProblem {
+  place: SuitePlace;
+  path: string;
+  message: string;
+  suggestion?: string;
+  severity?: "error" | "warning";
+  case?: string;
+}
+
 /** A suite below the configured folder. `problems` keep it from running where `cases` is null. */
 export interface SuiteShown {
   file: string;
   name: string;
   cases: number | null;
-  problems: Problem[];
+  problems: SuiteProblem[];
 }
 
 /** All of them. */
@@ -1344,40 +1376,10 @@ export interface TargetFigures {
   said: string[];
 }
 
-/** One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it does not of what was predicted, of which `preflight_trimmed_count` were taken out before the first attempt. */
-export interface Telemetry {
-  kind: "telemetry";
-  model: string;
-  stage: "attempt" | "cancelled" | "error" | "filter_changed" | "overflow_exhausted" | "overflow_initial" | "overflow_retry" | "preflight" | "success" | "user_prompt_too_large" | "waiting";
-  budget: BudgetTelemetry;
-  selection: SelectedTelemetry[];
-  predictedMessageCount: number;
-  predictedHistoryTokens: number;
-  predictedTotalTokens: number;
-  attemptHistoryTokens: number;
-  attemptTotalTokens: number;
-  AUT: number;
-  trimmedCount: number;
-  attemptsUsed: number;
-  charsPerToken: number;
-  remainingReserve: number;
-  messages: ShownTelemetry[];
-  sentCount: number;
-  visibleCount: number;
-  userRequestAllowance: number;
-  assistantResponseAllowance: number;
-  maxTrimAttempts: number;
-  systemTokens: number;
-  toolTokens: number;
-  preflightTrimmedCount: number;
-  trimmingRemoved: SelectedTelemetry[];
-  trimmingRemovedTokens: number;
-  bands: { [key: string]: BandTelemetry };
-  lastErrorMessage?: string;
-  overflowMatched?: boolean;
-  finalDeliveredTokens?: number;
-  reportedInputTokens?: number;
-  waitSeconds?: number;
+/** `max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it. */
+export interface TelemetryBudgetTelemetry {
+  maxContext: number;
+  maxUsableRaw: number;
 }
 
 /** Words. */
@@ -1399,7 +1401,7 @@ export interface Thread {
   is_side: boolean;
 }
 
-/** An estimate: what is likely, and between what. */
+/** An estimate: the likely number, and its bounds. */
 export interface TokenBand {
   tokens: number;
   low: number;
@@ -1413,7 +1415,7 @@ export interface Tokens {
   high: number;
 }
 
-/** The provider's own counts, where they are there, and the estimate with its band. */
+/** The provider's own counts, if there are any, and the estimate with its band. */
 export interface TokensShown {
   input_tokens?: number;
   output_tokens?: number;
@@ -1429,19 +1431,7 @@ export interface TokensShown {
   categories?: CategoryTokens[];
 }
 
-/** What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was cancelled. */
-export interface Told {
-  losses?: Loss[];
-  additions?: Addition[];
-  hashes?: Hashes;
-  facts?: NotedFact[];
-  replays?: string[];
-  thread?: Thread;
-  fault?: FaultShown;
-  reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
-}
-
-/** How models are asked in a topic; None is as above it. */
+/** The parameters of requests in a topic; None is inherited. */
 export interface TopicParameters {
   temperature?: number | null;
   top_p?: number | null;
@@ -1450,7 +1440,7 @@ export interface TopicParameters {
   verbosity?: string | null;
 }
 
-/** A topic; null is as above it. `path` are the names from the top down, `direct` and `total` how many pairs are in it, and in it and all below it. */
+/** A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of pairs in it, and in it and all topics below. */
 export interface TopicShown {
   id: string;
   name: string;
@@ -1502,7 +1492,7 @@ export interface TrialShown {
   reason: string;
 }
 
-/** Why there is no answer; `line` stands where it would. */
+/** Why there is no answer; `line` is shown in its place. */
 export interface TroubleShown {
   code: string;
   message: string;
@@ -1547,15 +1537,25 @@ export interface Usage {
 /** `ok` where nothing keeps the draft from being sent. */
 export interface Validity {
   ok: boolean;
-  problems: Finding[];
+  problems: ValidityFinding[];
 }
 
-/** It is done; the history has this version. */
+/** One problem and where it is. Errors keep a request from being sent; `inherited` ones the client sent itself. */
+export interface ValidityFinding {
+  pointer: string;
+  section: string;
+  message: string;
+  severity: "error" | "warning";
+  inherited: boolean;
+  fixes: Fix[];
+}
+
+/** Done; the history has this version. */
 export interface Versioned {
   version: number;
 }
 
-/** A view. `model` is the one that the next question is for, `selected` the one that a person has chosen, empty where nobody has. `rows` is how many pairs are on screen, `start` the place of the first that goes along. `newest_hidden` says that the newest pair of all is not on screen, `tools_trouble` why the topic's tools cannot be used. */
+/** A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty. `rows` is the number of pairs on screen, `start` the position of the first that is sent. `newest_hidden`: the newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used. */
 export interface ViewShown {
   view: string;
   version: number;

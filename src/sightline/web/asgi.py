@@ -1,4 +1,4 @@
-"""The interface between a web server and an application, as far as it is used here: one request, and its answer."""
+"""The part of ASGI that is used here: one request and its response."""
 
 from asyncio import Task
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,11 @@ from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 RUNNING = "sightline.running"
-"""The extension in which our own server hands over the tasks that end when their connection does."""
+"""The ASGI extension with the tasks that our server cancels when their connection ends."""
 
 
 class AsgiScope(TypedDict):
-    """A request's head. `raw_path` is the path as it was written; header names are in small letters."""
+    """The head of a request. `raw_path` is the path as sent; header names are in lower case."""
 
     type: str
     method: str
@@ -23,7 +23,7 @@ class AsgiScope(TypedDict):
 
 
 class Heard(TypedDict):
-    """A piece of the request's body, or the news that the client has gone."""
+    """A piece of the request's body, or the end of the connection."""
 
     type: Literal["http.request", "http.disconnect"]
     body: NotRequired[bytes]
@@ -31,7 +31,7 @@ class Heard(TypedDict):
 
 
 class ResponseStart(TypedDict):
-    """The head of an answer."""
+    """The head of a response."""
 
     type: Literal["http.response.start"]
     status: int
@@ -39,7 +39,7 @@ class ResponseStart(TypedDict):
 
 
 class ResponseBody(TypedDict):
-    """A piece of an answer's body."""
+    """A piece of a response's body."""
 
     type: Literal["http.response.body"]
     body: bytes
@@ -50,38 +50,38 @@ Receive: TypeAlias = Callable[[], Awaitable[Heard]]
 
 
 class Send(Protocol):
-    """Where an answer goes; it returns once the client's connection can take more."""
+    """Sends a response; it returns once the connection can take more."""
 
     def __call__(self, message: ResponseStart | ResponseBody, /) -> Awaitable[None]:
-        """Take the next piece."""
+        """Send the next piece."""
         ...
 
 
 def response_start(status: int, headers: Headers) -> ResponseStart:
-    """The head of an answer."""
+    """The head of a response."""
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
 def response_body(body: bytes, *, more: bool) -> ResponseBody:
-    """A piece of its body."""
+    """A piece of a response's body."""
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """A whole answer."""
+    """A whole response."""
 
     status: int
     body: bytes = b""
     headers: Headers = field(default_factory=list)
 
     async def to(self, send: Send) -> None:
-        """Say it."""
+        """Send it."""
         size = (b"content-length", str(len(self.body)).encode())
         await send(response_start(self.status, [*self.headers, size]))
         await send(response_body(self.body, more=False))
 
 
 def header(headers: Headers, name: bytes) -> str:
-    """The first header of this name, which is in small letters; nothing where there is none."""
+    """The first header of this name, given in lower case; empty if there is none."""
     return next((value.decode("latin-1") for key, value in headers if key == name), "")

@@ -1,41 +1,82 @@
-"""Typed bodies and queries of the API's calls."""
+"""The bodies and queries of API calls, read into typed values."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 
 from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.request_body import MOST_WITH_BODY, order
-from sightline.wire.jsontext import MISFIT
+from sightline.wire.jsontext import MISFIT, decode
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_WITH_BODY: Final = 2 * MOST_BYTES
+"""The limit for a call that holds a whole request body as a JSON string."""
+
+
+async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
+    """The body as a JSON object; an empty body is an empty object."""
+    wanted = await read_json(receive, most)
+    if not isinstance(wanted, dict):
+        raise Fault(Code.INVALID_REQUEST, "the body is not a JSON object", hint="Send one JSON object, or nothing.")
+    return wanted
+
+
+async def read_json(receive: Receive, most: int = MOST_BYTES) -> Json:
+    """The body as JSON; an empty body is an empty object."""
+    data = await read_bytes(receive, most)
+    return decode(data) if data.strip() else {}
+
+
+async def read_bytes(receive: Receive, most: int) -> bytes:
+    """The body as bytes."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Fault(Code.CANCELLED, "the request was aborted", hint="Send it again.")
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= most:  # the rest is heard all the same: most clients look for an answer only behind it
+            pieces.append(piece)
+        if not message.get("more_body", False):
+            break
+    if size > most:
+        too_large = f"the body is larger than {most >> 20} MiB"
+        raise Fault(Code.REQUEST_TOO_LARGE, too_large, hint="Send less.", status=413)
+    return b"".join(pieces)
+
 
 W = TypeVar("W", bound=msgspec.Struct)
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """There is nothing to say."""
+    """An empty body."""
 
 
 def one(parameters: dict[str, list[str]], name: str) -> str:
-    """The value of a query's parameter, empty where it is not there."""
+    """The value of a query parameter; empty if it is missing."""
     return parameters[name][-1] if name in parameters else ""
 
 
-async def read_body(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
-    """The body of a call as what it should be, of so many bytes at most."""
-    told = await order(receive, most)
+async def read_body(
+    receive: Receive, kind: type[W], most: int = MOST_WITH_BODY, *, hint: str = "", status: int = 422
+) -> W:
+    """The body of a call, read into a struct. Raises a Fault if it does not fit or has more than `most` bytes."""
+    body = await order(receive, most)
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(body, kind)
     except MISFIT as error:
         names = ", ".join(kind.__struct_fields__) or "nothing"
-        hint = f"It takes {names}: docs/reference/http.md says what each is."
-        raise Fault(Code.INVALID_REQUEST, f"this cannot be done: {error}", hint=hint, status=422) from None
+        hint = hint or f"It takes {names}: docs/reference/http.md says what each is."
+        raise Fault(Code.INVALID_REQUEST, f"this cannot be done: {error}", hint=hint, status=status) from None
 
 
 class Query:
-    """The parameters behind the ? of an address."""
+    """The query parameters of an address."""
 
     def __init__(self, text: str) -> None:
         self._told = parse_qs(text, keep_blank_values=True)
@@ -44,7 +85,7 @@ class Query:
         return name in self._told
 
     def text(self, name: str) -> str:
-        """A text, empty where it is left out."""
+        """A text; empty if the parameter is missing."""
         return one(self._told, name)
 
     def number(self, name: str, usual: int) -> int:
@@ -57,7 +98,7 @@ class Query:
         return int(text)
 
     def is_set(self, name: str) -> bool:
-        """Whether something is switched on."""
+        """Whether a switch is on."""
         text = self.text(name)
         if text in ("", "0", "false", "1", "true"):
             return text in ("1", "true")

@@ -1,7 +1,8 @@
-"""Who may speak to this server at all: the browser of its own person, and programs on its own machine.
+"""Refuses requests of foreign web pages.
 
-A page from elsewhere can make a browser send requests here, also under a name of its own that leads to this machine. It
-cannot choose what the browser says of `Host`, `Origin` and `Sec-Fetch-Site`, so that these decide, on every path.
+A page from elsewhere can make a browser send requests to this server, also under a host name of its own that resolves
+to this machine. It cannot choose the browser's `Host`, `Origin` and `Sec-Fetch-Site` headers, so these are checked on
+every path.
 """
 
 import re
@@ -18,39 +19,39 @@ _NAMES = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 @dataclass(frozen=True, slots=True)
 class OriginGuard:
-    """`hosts` are the names of this server in small letters, `origins` other origins that a person has allowed."""
+    """`hosts` are the names of this server in lower case, `origins` further origins that the user has allowed."""
 
     port: int
     hosts: frozenset[str] = frozenset(LOOPBACK)
     origins: frozenset[str] = frozenset()
 
     def refusal(self, headers: list[tuple[bytes, bytes]]) -> Fault | None:
-        """What is wrong with who is asking; nothing where all is well."""
+        """Why this request is refused; None if it is not."""
         return self._check(tuple([each for each in headers if each[0] in _NAMES]))
 
     @lru_cache(maxsize=256)  # noqa: B019 - there is one guard, for as long as the server
     def _check(self, headers: tuple[tuple[bytes, bytes], ...]) -> Fault | None:
-        told: dict[bytes, str] = {}
+        values: dict[bytes, str] = {}
         for name, value in headers:
-            if name in told:
+            if name in values:
                 return _refusal(f"the header {name.decode()} came twice", "Send it once.")
-            told[name] = value.decode("latin-1").strip()
-        return self._wrong_host(told.get(b"host", "")) or self._wrong_page(
-            told.get(b"origin"), told.get(b"sec-fetch-site")
+            values[name] = value.decode("latin-1").strip()
+        return self._wrong_host(values.get(b"host", "")) or self._wrong_page(
+            values.get(b"origin"), values.get(b"sec-fetch-site")
         )
 
     def _wrong_host(self, host: str) -> Fault | None:
         if self._is_own(host):
             return None
         hint = f"Use http://{self._shown} as the address."
-        return _refusal("this server does not go by the name in the Host header", hint)
+        return _refusal("the Host header does not name this server", hint)
 
     def _wrong_page(self, origin: str | None, site: str | None) -> Fault | None:
         if origin is not None and origin.lower() in self.origins:
             return None
         scheme, _, host = (origin or "").partition("://")
         if origin is not None and not (scheme.lower() == "http" and self._is_own(host, with_port=True)):
-            hint = "Where that page is your own, name its origin in [server] allowed_origins."
+            hint = "If that page is yours, add its origin to [server] allowed_origins."
             return _refusal("pages of another origin may not use this server", hint)
         if site is not None and site.lower() not in _OWN_SITE:
             return _refusal("another site sent this request", f"Open http://{self._shown} itself.")
@@ -71,7 +72,7 @@ class OriginGuard:
 
 
 def host_name(host: str) -> str:
-    """A host as it stands in a URL and in a Host header."""
+    """A host as it is written in a URL and in a Host header."""
     return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
 
 

@@ -1,4 +1,4 @@
-"""How the workbench answers: JSON that nobody keeps, errors in one shape, and pages that can do no harm."""
+"""Responses of the API: JSON that is not cached, errors in one shape, and content that a browser cannot run."""
 
 import msgspec
 
@@ -19,13 +19,21 @@ _ENCODER = msgspec.json.Encoder()
 _NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
 
+class FaultShown(msgspec.Struct, frozen=True):
+    """What happened, and what to do next."""
+
+    code: str
+    message: str
+    hint: str
+
+
 def data(body: bytes, media_type: bytes) -> WebResponse:
-    """Bytes of somebody else's, which a browser must not take for a page of ours."""
+    """Foreign bytes, which a browser must not show as a page of ours."""
     return WebResponse(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
 
 
 def json(value: object, status: int = 200, headers: Headers | None = None) -> WebResponse:
-    """A value: JSON, or one of ours that can be written as such."""
+    """A value as JSON."""
     return WebResponse(status, _encode(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
 
 
@@ -37,26 +45,26 @@ def _encode(value: object) -> bytes:
 
 
 def failure(fault: Fault, headers: Headers | None = None) -> WebResponse:
-    """What went wrong, and what to do next."""
+    """An error: what happened, and what to do next."""
     error: Json = {"code": fault.code.value, "message": fault.message, "hint": fault.hint}
     return json({"error": error}, status_of(fault), headers)
 
 
 def no_token() -> WebResponse:
-    """Nobody is known without it."""
+    """The refusal of a request without the token."""
     hint = "Send `Authorization: Bearer …` with the token that was printed at the start, or open the printed link."
     fault = Fault(Code.AUTH, "the token is missing or wrong", hint=hint, status=401)
     return failure(fault, [(b"www-authenticate", b"Bearer")])
 
 
 def not_found(what: str) -> Fault:
-    """The fault of something that is not there."""
-    hint = "docs/reference/http.md lists what there is; GET /api/exchanges lists the exchanges."
+    """The Fault of something that does not exist."""
+    hint = "docs/reference/http.md lists the calls; GET /api/exchanges lists the exchanges."
     return Fault(Code.USAGE, f"there is no {what}", hint=hint, status=404)
 
 
 def wrong_method(method: str, *allowed: str) -> WebResponse:
-    """A known path that is asked for in another way."""
+    """The refusal of a method that this path does not have."""
     allowed = allowed or ("GET", "HEAD")
-    fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed[0]}.", status=405)
+    fault = Fault(Code.USAGE, f"{method} is not allowed here", hint=f"Use {allowed[0]}.", status=405)
     return failure(fault, [(b"allow", ", ".join(allowed).encode())])

@@ -1,4 +1,4 @@
-"""Which call of the API a path means: patterns of names, in which a `*` stands for any one."""
+"""Finds the handler of a path by patterns such as `exchanges/*/body`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One request. `names` are what stands in its path for each `*` of the pattern, as it was written."""
+    """One API call. `names` are the parts of its path that match a `*` of the pattern, as sent."""
 
     names: tuple[str, ...]
     query: str
@@ -24,10 +24,10 @@ class ApiCall:
 
 
 Handler: TypeAlias = Callable[[ApiCall], Awaitable[object]]
-"""Answers with a value to be written as JSON, or with a whole answer."""
+"""Returns a value that is written as JSON, or a whole response."""
 
 Calls: TypeAlias = Mapping[str, Mapping[str, Handler]]
-"""By pattern, as in `exchanges/*/body`, and by method."""
+"""Handlers by pattern, as in `exchanges/*/body`, and by method."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Node:
 
 
 class Routes:
-    """Finds the calls of a path. A name that a pattern has goes before a `*`."""
+    """Finds the handlers of a path. A literal name is preferred to a `*`."""
 
     def __init__(self, calls: Calls) -> None:
         self._root = _Node()
@@ -48,7 +48,7 @@ class Routes:
             node.methods = methods
 
     def find(self, path: str) -> tuple[Mapping[str, Handler], tuple[str, ...]] | None:
-        """The methods of a path, and what its `*` stand for; None where nothing is there."""
+        """The methods of a path, and the names that match its `*`; None if no pattern matches."""
         node, names = self._root, list[str]()
         for name in path.split("/"):
             found = node.below.get(name) if name != ANY else None

@@ -1,4 +1,4 @@
-"""The token of the workbench: made once, kept where only its owner can read it, the same after a restart."""
+"""The workbench's token: created once, readable by its owner only, and the same after a restart."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,}")
 
 
 def load_token(folder: Path, make: Callable[[], str]) -> str:
-    """The token of this data folder; `make` gives a fresh one where there is none yet, or none that can be used."""
+    """The token of this data folder. `make` creates one if there is none, or none that is valid."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def load_token(folder: Path, make: Callable[[], str]) -> str:
 
 
 def read_token(folder: Path) -> str:
-    """The token of this data folder; nothing where there is none that can be read."""
+    """The token of this data folder; empty if there is none that can be read."""
     with contextlib.suppress(OSError):
         return _read(folder / FILE_NAME)
     return ""
@@ -46,14 +46,14 @@ def _read(path: Path) -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Shut others out of a folder of our own; one that is meant for everybody is left as it is."""
+    """Make our own folder private. A shared folder (with the sticky bit) is left as it is."""
     found = folder.stat()
     if found.st_uid == os.geteuid() and found.st_mode & 0o077 and not found.st_mode & stat.S_ISVTX:
         folder.chmod(0o700)
 
 
 def _write(path: Path, token: str) -> str:
-    """Put it in place whole; whoever was quicker has made the one that counts."""
+    """Write it atomically. If another process was faster, its token is returned."""
     fresh = path.with_name(f"{FILE_NAME}.{os.getpid()}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:

@@ -1,5 +1,5 @@
-"""What a person sees of a running Sightline and does with it: the page, and the API of JSON and events behind it.
+"""What the page connects to: static files, the JSON API of traffic, requests, rules and replay, and live events.
 
-It may import the store, the exchange and everything pure. All of it but the health check wants the token, and nothing
-here is reachable through a gateway path. It only reads the record: what a person does, the engine does.
+It may import the store, the exchange and everything pure. Everything except the health check needs the token, and no
+gateway path leads here. It only reads the record; what the user does is carried out by the exchange.
 """

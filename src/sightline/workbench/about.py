@@ -1,11 +1,24 @@
-"""What this server is, for whoever opens its page: models, providers, and how clients are pointed here."""
+"""What the page needs to know about this server: models, providers, clients, and the calibration of token estimates."""
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
 
 from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
 from sightline.catalog.provider import Provider
+from sightline.dialects.endpoint import address
+from sightline.errors import Fault
+from sightline.exchange.memory import Memory
 from sightline.gateway.models import list_models
+from sightline.tokens.calibration import Lesson
+from sightline.transport.http.target import target
+from sightline.web.bodies import read_body
+from sightline.web.routes import ApiCall, Calls
+from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown
 
 
@@ -18,7 +31,7 @@ def about(
     places: tuple[Place, ...] = ("traffic",),
     toolsets: Sequence[str] = (),
 ) -> About:
-    """All of it, as it is now."""
+    """The current state."""
     models = [
         ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
         for each in list_models(catalog, has_key)
@@ -36,8 +49,8 @@ def about(
 
 
 def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
-    """What is configured at providers that need no key. Whether they run nobody knows, so clients are not told of it; a
-    person who wrote it down wants to choose it."""
+    """Models that are configured at providers without a key. Whether such a provider runs is not known, so clients are
+    not offered them; the user who configured them can choose them."""
     for owner, provider in catalog.providers.items():
         if not provider.key_env and not provider.embedded:
             own = (name.removeprefix(f"{owner}/") for name in catalog.models if name.startswith(f"{owner}/"))
@@ -55,3 +68,77 @@ def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]
         is_passed_on = not provider.embedded and not provider.key_env
         return ProviderShown(name, ready=True, why="The client's own credential is passed on." if is_passed_on else "")
     return ProviderShown(name, ready=False, why=f"{provider.key_env} is not set. {provider.key_help}".strip())
+
+
+Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]
+"""Returns why a server does not answer; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """`embedded` returns why the embedded model does not answer now; empty if it does."""
+
+    catalog: Catalog
+    has_key: Callable[[Provider], bool]
+    environment: Mapping[str, str]
+    probe: Probe
+    embedded: Callable[[], Awaitable[str]]
+
+    async def list_providers(self) -> tuple[ProviderShown, ...]:
+        """The current state of each provider. One that is `ready` without a reason has answered."""
+        return tuple(await asyncio.gather(*(self._one(*each) for each in self.catalog.providers.items())))
+
+    async def _one(self, name: str, provider: Provider) -> ProviderShown:
+        if provider.embedded:
+            why = await self.embedded()
+            return ProviderShown(name, ready=not why, why=why)
+        if not self.has_key(provider):
+            why = f"{provider.key_env} is not set. {provider.key_help}".strip()
+            return ProviderShown(name, ready=False, why=why)
+        try:
+            request = RequestTemplate("GET", address(provider, provider.dialect, "/models"), (), b"").fill(
+                self.environment
+            )
+            is_here = target(request.url).origin.is_loopback
+        except Fault as fault:
+            return ProviderShown(name, ready=False, why=f"{fault.message}.")
+        if is_here:
+            why = await self.probe(request)
+            return ProviderShown(name, ready=not why, why=why)
+        why = f"{provider.key_env} is set." if provider.key_env else "The client's own credential is passed on."
+        return ProviderShown(name, ready=True, why=why)
+
+
+class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forget the calibration of this model, `provider/model` or its name alone; without one, of all models."""
+
+    model: str = ""
+
+
+class LearnedShown(msgspec.Struct, frozen=True):
+    """The calibration of each model: its estimates are multiplied by `factor`, plus `added`."""
+
+    lessons: tuple[Lesson, ...]
+
+
+class ForgottenShown(msgspec.Struct, frozen=True):
+    """What was forgotten, by model and kind of request."""
+
+    forgotten: tuple[str, ...]
+
+
+def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
+    """The two calls. `settled` waits until pending counts are learned, so that they are included."""
+
+    async def lessons() -> LearnedShown:
+        if settled is not None:
+            await settled()
+        return LearnedShown(tuple(memory.lessons()))
+
+    async def forget(call: ApiCall) -> ForgottenShown:
+        body = await read_body(call.receive, ForgetWanted)
+        if settled is not None:
+            await settled()
+        return ForgottenShown(tuple(memory.forget(body.model)))
+
+    return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}

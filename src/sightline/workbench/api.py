@@ -1,4 +1,4 @@
-"""The calls of the API by path and method, each with who answers it."""
+"""The API calls of the workbench by path and method."""
 
 from collections.abc import Callable
 
@@ -6,21 +6,17 @@ from sightline.errors import Code, Fault
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Receive, WebResponse
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
-from sightline.workbench.documents import Documents
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Exchanges
-from sightline.workbench.filter_help import Filtering
-from sightline.workbench.hold_decisions import HoldDecisions
-from sightline.workbench.interceptions import Interceptions
-from sightline.workbench.replays import Replays
+from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
+from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import About
 
 READING = ("GET", "HEAD")
 
 
 class Api:
-    """`deciding` and `interceptions` are absent where this server answers from the record: nothing is held there.
-    `further` are the calls of other places of the page than the traffic."""
+    """`deciding` and `interceptions` are None if this server answers from the record: nothing is held there. `further`
+    are the calls of the page's other views."""
 
     def __init__(
         self,
@@ -59,7 +55,7 @@ class Api:
         )
 
     async def answer(self, scope: AsgiScope, receive: Receive) -> WebResponse:
-        """Answer one call; a fault is an answer too."""
+        """Handle one call; a Fault becomes an error response."""
         query = scope["query_string"].decode("latin-1")
         found = self._routes.find(scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/"))
         if found is None:

@@ -1,7 +1,7 @@
-"""Requests of commands that run beside this server with the same data folder: sent here, told there.
+"""Sends the requests of commands that run beside this server with the same data folder.
 
-A command hands over what it composed. The server sends it as one of its own requests, so that its mode, rules, masks
-and limits hold, and answers with every fact as it becomes true and every byte as it comes.
+A command hands over the request that it composed. The server sends it like one of its own, so that its mode, rules,
+masks and limits apply, and returns every fact and every byte as they come.
 """
 
 import asyncio
@@ -37,17 +37,18 @@ from sightline.tokens.ledger import Ledger
 from sightline.transport.clock import Clock
 from sightline.web import replies
 from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
-from sightline.web.request_body import MOST_WITH_BODY, read_bytes
+from sightline.web.bodies import MOST_WITH_BODY, read_bytes
 
 MOST_OTHERS = 64
-"""So many relays to providers of commands' own configurations are kept for their next requests."""
+"""So many relays to providers of commands' own configurations are cached."""
 
 
 class MakeRelay(Protocol):
     """Makes relays to the providers of commands."""
 
     def __call__(self, name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
-        """A relay that knows this provider under this name and these variables; record, holds and limits are shared."""
+        """A relay that knows this provider under this name, with these variables. Record, holds and limits are
+        shared."""
         ...
 
 
@@ -55,7 +56,7 @@ _TYPE = (b"content-type", b"application/msgpack")
 
 
 class CommandRelays:
-    """The relays behind the calls: the server's own, the one that records nothing, and those to providers that only a
+    """The relays for commands: the server's own, the one that records nothing, and those to providers that only a
     command's configuration has."""
 
     def __init__(
@@ -79,11 +80,11 @@ class CommandRelays:
         self._others: dict[tuple[str, bool, bytes], Relay] = {}
 
     def relay_for(self, call: RelayCall) -> Relay:
-        """Who sends it.
+        """The relay for a call.
 
-        A provider that this server has as well is used with this server's keys; the command's fill in where one is
-        not set. A table that differs is the command's alone: it gets the command's variables and none of the
-        server's, so that no key of this server goes to an address that its own configuration does not name.
+        A provider that this server has as well is used with this server's keys; the command's keys are used where one
+        is missing. If the command's definition differs, only the command's variables are used, so that no key of this
+        server goes to an address that its own configuration does not have.
         """
         name, provider = call.asked.provider, call.provider
         usual = self._relay if call.is_recorded else self._aside
@@ -113,18 +114,18 @@ class CommandRelays:
         return relay
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds."""
+        """Let requests under way finish within so many seconds."""
         await asyncio.gather(*(relay.close(grace) for relay in self._others.values()))
 
 
 class CommandCalls:
-    """Answers the two calls of commands."""
+    """The two calls of commands."""
 
     def __init__(self, relays: CommandRelays) -> None:
         self._relays = relays
 
     async def wait(self, receive: Receive, send: Send) -> None:
-        """Say how long a request must wait."""
+        """Report how long a request must wait."""
         try:
             asked = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
         except Fault as fault:
@@ -135,7 +136,8 @@ class CommandCalls:
         await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
-        """Send a request, and tell what comes of it. Whoever hangs up has gone, as a client has."""
+        """Send a request and report what happens. If the command disconnects, the request is cancelled as for any
+        client."""
         try:
             call = read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
             relay = self._relays.relay_for(call)
@@ -160,14 +162,14 @@ class CommandCalls:
 
         async with await relay.start(asked, on_noted) as relayed:
             fault = relayed.fault
-            told = None if fault is None else write_fault(fault)
-            outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), told))
+            error = None if fault is None else write_fault(fault)
+            outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), error))
             try:
                 async for piece in relayed:
-                    told = None
+                    error = None
                     if relayed.fault is not fault and relayed.fault is not None:
-                        fault, told = relayed.fault, write_fault(relayed.fault)
-                    outbox.put_nowait(PieceFrame(bytes(piece), told))
+                        fault, error = relayed.fault, write_fault(relayed.fault)
+                    outbox.put_nowait(PieceFrame(bytes(piece), error))
                     await outbox.join()  # the provider is read no faster than the command reads
             except Fault as broken:
                 outbox.put_nowait(EndFrame(write_fault(broken)))
@@ -176,7 +178,7 @@ class CommandCalls:
 
 
 async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
-    """Frames in their order, until there are no more."""
+    """Send the frames in their order, until None."""
     while (frame := await outbox.get()) is not None:
         await send(response_body(write_frame(frame), more=True))
         outbox.task_done()
@@ -184,7 +186,7 @@ async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
 
 
 def _fact(noted: FactEntry, relay: Relay, asked: bytes) -> FactFrame:
-    """A fact; where a person releases another body than the command's, with that body."""
+    """A fact as a frame. If the user released another body than the command's, that body is included."""
     hold = relay.holds.find(noted.exchange) if isinstance(noted.fact, Released) else None
     if hold is None or hold.draft.data == asked:
         return FactFrame(write_noted(noted))

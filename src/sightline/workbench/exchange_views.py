@@ -1,5 +1,7 @@
-"""One exchange as the page opens it: its view, its reply, and what differs from another one."""
+"""One exchange as the page shows it: its view, its reply, and its differences from another request."""
 
+import base64
+from collections.abc import Iterable
 from typing import TypeAlias
 from urllib.parse import parse_qs
 
@@ -9,6 +11,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.comparing import Compared, Comparison, Side, compare_drafts
 from sightline.editing.draft import Draft
+from sightline.editing.review import TokenBudget
 from sightline.errors import Code, Fault
 from sightline.exchange.hold import Hold
 from sightline.exchange.holds import Holds
@@ -17,26 +20,178 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.exchange.viewer import DocumentState, Viewer
 from sightline.model.events import StreamEvent
-from sightline.model.exchange import Answered, Held
+from sightline.model.exchange import (
+    Answered,
+    AttemptStarted,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    ExchangeHistory,
+    Fact,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    Translated,
+)
 from sightline.model.fold import fold
+from sightline.model.json import JsonObject
 from sightline.model.reply import reply_json
+from sightline.model.usage import Usage
 from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import one
+from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode
-from sightline.workbench.shapes import Changed, Diff, HoldShown, ReplyShown
-from sightline.workbench.views import body_sha256, original_sha256, reply_of, tokens, view
+from sightline.workbench.shapes import (
+    Changed,
+    Diff,
+    ExchangeDetails,
+    Hashes,
+    HoldShown,
+    ReplyShown,
+    Thread,
+    TokensShown,
+)
+
+ALWAYS = ("id", "state", "dialect", "provider", "model", "session", "at")
+
+
+def line(summary: Summary) -> JsonObject:
+    """One exchange in a list; its status is null until the client has one."""
+    always: JsonObject = {name: getattr(summary, name) for name in ALWAYS}
+    always["status"] = summary.status or None
+    rest: JsonObject = msgspec.to_builtins(summary)
+    return rest | always
+
+
+def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
+    """One exchange with all its facts; with `has_frames` also the bytes of its answer."""
+    happened = [noted.fact for noted in facts]
+    sha256, original = body_sha256(happened), original_sha256(happened)
+    hashes = Hashes(
+        _last(fact.sha256 for fact in happened if isinstance(fact, Received)),
+        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)),
+        _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
+    )
+    told_too = ExchangeDetails(
+        losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
+        additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
+        hashes=hashes,
+        facts=tuple(fact_shown(noted, has_data=has_frames) for noted in facts),
+        thread=Thread(summary.previous, summary.title, summary.is_side),
+        fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
+        reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
+    )
+    shown: JsonObject = line(summary) | {
+        "state": ExchangeHistory(summary.id, tuple(happened)).state,
+        "body_sha256": sha256,
+        "dirty": sha256 != original,
+        "tokens": _plain(tokens(happened)),
+    }
+    return shown | _plain(told_too)
+
+
+def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
+    """The provider's counts, and the estimate."""
+    ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed))
+    usage = next((usage for usage in ended if usage is not None), Usage())
+    counted = TokensShown(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+    )
+    if budget is None:
+        return counted
+    estimate = budget.estimate
+    return msgspec.structs.replace(
+        counted,
+        estimate=estimate.tokens,
+        low=estimate.low,
+        high=estimate.high,
+        how=estimate.how,
+        window=budget.window,
+        reserve=budget.reserve,
+        categories=budget.categories,
+    )
+
+
+def fact_shown(noted: FactEntry, *, has_data: bool = True) -> JsonObject:
+    """A fact with its number and time. The bytes of a frame are in base64, since they may end inside a character; they
+    can be left out."""
+    fact = noted.fact
+    shown: JsonObject = {"n": noted.n, "at": noted.at}
+    if isinstance(fact, FrameArrived):
+        shown |= {"kind": "frame", "after": fact.after, "size": len(fact.data)}
+        return shown | {"data": base64.b64encode(fact.data).decode()} if has_data else shown
+    shown |= _plain(fact)
+    if isinstance(fact, ExchangeFailed):
+        shown["fault"] = _plain(_fault(fact))
+    return shown
+
+
+def body_sha256(facts: list[Fact]) -> str:
+    """The hash of the body that was or will be sent. Facts after the first attempt are about the reply."""
+    named = ""
+    for fact in facts:
+        match fact:
+            case AttemptStarted():
+                return fact.sha256 or named
+            case Received() | Translated() | Released():
+                named = fact.sha256 or named
+            case Edited():
+                named = fact.after
+            case _:
+                pass
+    return named
+
+
+def original_sha256(facts: list[Fact]) -> str:
+    """The hash of the body before any edit or mask: the client's, or its translation."""
+    named = ""
+    for fact in facts:
+        match fact:
+            case Received() | Translated():
+                named = fact.sha256 or named
+            case Edited() | Released() | AttemptStarted():
+                return named
+            case _:
+                pass
+    return named
+
+
+def reply_of(facts: list[FactEntry]) -> bytes:
+    """The provider's answer so far, byte for byte."""
+    return b"".join(noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived))
+
+
+def _last(hashes: Iterable[str]) -> str | None:
+    named = [sha256 for sha256 in hashes if sha256]
+    return named[-1] if named else None
+
+
+def _fault(fact: ExchangeFailed) -> FaultShown:
+    return FaultShown(fact.code, fact.message, fact.hint)
+
+
+def _plain(value: object) -> JsonObject:
+    plain: JsonObject = msgspec.to_builtins(value)
+    return plain
+
 
 Shown: TypeAlias = dict[str, object]
-"""The fields of a view, each of them JSON or a value that is written as such."""
+"""The fields of a view, each of them JSON or a value that is written as JSON."""
 
 MOST_RAW = 1 << 20
 """So much of a raw reply is shown as text; `…/body?of=reply` has all of it."""
 
 
 class Showing:
-    """Shows what is held as it stands, and everything else as it was sent."""
+    """Shows held exchanges as they are now, and all others as they were sent."""
 
     def __init__(self, holds: Holds, records: Records, viewing: Viewer) -> None:
         self._holds = holds
@@ -46,7 +201,7 @@ class Showing:
     # --- the view ---
 
     async def view(self, exchange: str, query: str = "") -> Shown:
-        """All that is known of one; with `frames=0` without the bytes of its answer."""
+        """Everything about one exchange; with `frames=0` without the bytes of its answer."""
         has_frames = one(parse_qs(query), "frames") != "0"
         facts = await self._records.facts(exchange)
         summary = await self._records.summary(exchange, facts)
@@ -63,7 +218,7 @@ class Showing:
         return shown | self._over(look, facts)
 
     def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
-        """What is on screen of a hold; since `before`, only what has changed."""
+        """The view of a hold; with `before`, only what has changed since."""
         order = None if before is None else tuple(section.id for section in look.sections)
         return Changed(
             id=hold.exchange,
@@ -102,14 +257,14 @@ class Showing:
         }
 
     async def _sent_body(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
-        """The exchange with the body that was sent, or would have been; None where that is gone."""
+        """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
         body = await self._records.store.body(body_sha256([noted.fact for noted in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
     # --- the reply ---
 
     async def reply(self, exchange: str) -> ReplyShown:
-        """What came back as far as it has come, folded; what a person made of it where somebody did."""
+        """The reply so far as one value; the user's version if there is one."""
         facts = await self._records.facts(exchange)
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
@@ -125,7 +280,8 @@ class Showing:
     # --- differences ---
 
     async def diff(self, exchange: str, query: str) -> Diff:
-        """Section by section against what came (`original`), the request before it (`previous`), or another one."""
+        """Compare section by section with what came (`original`), with the request before it (`previous`), or with
+        another exchange."""
         against = one(parse_qs(query), "against") or "original"
         hold = self._holds.find(exchange)
         look = await (self._viewing.view_hold(hold) if hold is not None else self._recorded_look(exchange))
@@ -153,7 +309,7 @@ class Showing:
             found = await self._records.previous(exchange)
             if found is None:
                 hint = "Compare it with the original, or with another exchange."
-                raise Fault(Code.USAGE, "no earlier request of this conversation is on record", hint=hint, status=404)
+                raise Fault(Code.USAGE, "no earlier request of this conversation is recorded", hint=hint, status=404)
             return Draft.of(found.sent, found.spoken, found.model)
         other = (await self._recorded_look(against)).draft
         assert isinstance(other, Draft)  # only what is held can be something else
@@ -168,7 +324,7 @@ class Showing:
 
 
 def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
-    """What an answer tells. One without an end has not broken off: the rest has not come yet."""
+    """The events of an answer. One without an end is still arriving; it is not treated as aborted."""
     is_whole = any(isinstance(noted.fact, Held) and noted.fact.phase == "tool_calls" for noted in came.facts)
     if is_whole or came.end is not None:
         return came.events()
@@ -177,7 +333,7 @@ def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
 
 
 def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
-    """Calls that were taken out, changed, or left as they came."""
+    """Tool calls that were removed, changed, or left as they came."""
     lines: list[Compared] = []
     for old, new in zip(draft.first.sections, draft.sections, strict=True):
         before = Side(old.id, old.text, pointer=old.pointer)
@@ -188,10 +344,10 @@ def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
 
 
 def _fields(value: msgspec.Struct) -> Shown:
-    """The fields of a value, each as it is; what nobody has said is left out."""
+    """The fields of a value that are not None."""
     return {name: each for name, each in msgspec.structs.asdict(value).items() if each is not None}
 
 
 def _body_missing(exchange: str) -> Fault:
-    hint = "Retention has taken it; its facts are still there."
+    hint = "Retention has removed it; its facts are still stored."
     return Fault(Code.USAGE, f"the record no longer holds the body of {exchange}", hint=hint, status=404)

@@ -1,25 +1,38 @@
-"""The record as the API gives it out: lists, and the exact bytes of bodies."""
+"""The record over the API: lists and bodies of exchanges, replays of recorded requests, and documents to edit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final
 from urllib.parse import parse_qs
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.holds import Holds
+from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.records import Records
+from sightline.exchange.resend import Resender
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
+from sightline.filters.writing import completions
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies
-from sightline.web.asgi import WebResponse
-from sightline.web.bodies import one
-from sightline.workbench.views import body_sha256, line, original_sha256, reply_of
+from sightline.web.asgi import Receive, WebResponse
+from sightline.web.bodies import one, read_body
+from sightline.web.filter_help import FilterError, FilterShown, cursor, mistake, offer
+from sightline.wire.jsontext import decode
+from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of
 
 MOST, USUAL = 500, 100
 _BODIES = "of is sent, received, original, reply or held."
 
 
 class Exchanges:
-    """Reads the record. Every answer holds all that was recorded before it was asked for."""
+    """Reads the record. Every response includes all that was recorded before the call."""
 
     def __init__(self, records: Records, now: Callable[[], float], holds: Holds | None = None) -> None:
         self._records = records
@@ -28,31 +41,31 @@ class Exchanges:
 
     @property
     def trouble(self) -> str:
-        """Why the record cannot be written at the moment; nothing if it can."""
+        """Why the record cannot be written now; empty if it can."""
         fault = self._records.store.trouble
         return "" if fault is None else fault.message
 
     async def newest(self, count: int) -> list[Summary]:
-        """The last few."""
+        """The latest exchanges."""
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
     async def list_exchanges(self, query: str) -> JsonObject:
-        """Those that a filter takes, newest first."""
-        told = parse_qs(query, keep_blank_values=True)
-        wanted = parse(one(told, "filter"))
-        limit = _limit(one(told, "limit"))
+        """The exchanges that match a filter, newest first."""
+        parameters = parse_qs(query, keep_blank_values=True)
+        wanted = parse(one(parameters, "filter"))
+        limit = _limit(one(parameters, "limit"))
         await self._records.store.settle()
-        found = await self._records.store.find(wanted, now=self._now(), before=one(told, "before"), limit=limit)
+        found = await self._records.store.find(wanted, now=self._now(), before=one(parameters, "before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
 
     async def summary(self, exchange: str) -> Summary:
-        """One of them, in short."""
+        """The summary of one exchange."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
     async def body(self, exchange: str, query: str) -> WebResponse:
-        """The bytes that will go out or went, `of=received` those of the client, `of=original` those before any edit,
-        `of=reply` those that came back, `of=held` the document under edit."""
+        """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
+        any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
         named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
         if named == "held":
             return await self._held_body(exchange)
@@ -96,4 +109,152 @@ def _limit(text: str) -> int:
         return min(max(int(text), 1), MOST)
     except ValueError:
         hint = f"limit is a number from 1 to {MOST}."
-        raise Fault(Code.INVALID_REQUEST, f"the limit is no number: {text[:40]!r}", hint=hint, status=400) from None
+        raise Fault(Code.INVALID_REQUEST, f"the limit is not a number: {text[:40]!r}", hint=hint, status=400) from None
+
+
+MOST_LOOKED_AT: Final = 200
+"""Values are offered from so many of the latest exchanges."""
+
+_SCOPES: Final[Mapping[str, FilterScope]] = {
+    "": FilterScope.TRAFFIC,
+    "traffic": FilterScope.TRAFFIC,
+    "rules": FilterScope.RULES,
+}
+_REMEMBERED: Final = ("model", "provider", "session", "client", "path", "finish", "fault")
+
+
+class Filtering:
+    """Checks filters for the traffic list, and with `for=rules` for a rule."""
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        self._exchanges = exchanges
+
+    async def describe(self, query: str) -> FilterShown:
+        """Describe the filter in a query. `at` is the cursor, by default at the end."""
+        parameters = parse_qs(query, keep_blank_values=True)
+        text, scope = one(parameters, "text"), _SCOPES.get(one(parameters, "for"))
+        if scope is None:
+            hint = "for is traffic or rules."
+            raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
+        at = cursor(text, one(parameters, "at"))
+        offers = completions(text, at, scope=scope, known=await self._known_values())
+        error = _error(text, scope)
+        return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
+
+    async def _known_values(self) -> Mapping[str, Sequence[str]]:
+        latest = await self._exchanges.newest(MOST_LOOKED_AT)
+        known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
+        return known | {"tool": [tool for summary in latest for tool in summary.tools]}
+
+
+def _error(text: str, scope: FilterScope) -> FilterError | None:
+    try:
+        parse(text, scope=scope)
+    except Fault as fault:
+        return mistake(text, fault)
+    return None
+
+
+_STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
+"""Statuses that differ from the code's own, which would point at the API's token or at the exchange."""
+
+
+_REPLAY_HINT = (
+    'Send {} for the same again, {"model": "…"} for another model, or {"body": "…"} for an edited body; '
+    '"masks": true applies the active masks.'
+)
+
+
+class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: Annotated[str, msgspec.Meta(min_length=1)] | UnsetType = UNSET
+    body: str | UnsetType = UNSET
+    masks: bool | UnsetType = UNSET
+
+
+class Replays:
+    """`resending` is None if this server answers from the record and sends nothing."""
+
+    def __init__(self, exchanges: Exchanges, resending: Resender | None) -> None:
+        self._exchanges = exchanges
+        self._resending = resending
+
+    async def start(self, exchange: str, receive: Receive) -> JsonObject:
+        """Send it again and return the id of the new exchange, which is already recorded."""
+        model, body, masks = await _read_replay(receive)
+        if self._resending is None:
+            message = "this server answers from the record and sends nothing"
+            raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+        summary = await self._exchanges.summary(exchange)
+        try:
+            return {"id": await self._resending.start(summary, model=model, body=body, masks=masks)}
+        except Fault as fault:
+            if fault.status is None:
+                fault.status = _STATUS.get(fault.code)
+            raise
+
+
+async def _read_replay(receive: Receive) -> tuple[str, bytes | None, bool | None]:
+    asked = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
+    if asked.model and asked.body is not UNSET:
+        raise _wrong("model and body cannot be combined")
+    try:
+        body = None if asked.body is UNSET else asked.body.encode()
+    except UnicodeEncodeError:
+        raise _wrong("the body has half a surrogate pair, which UTF-8 cannot encode") from None
+    return asked.model or "", body, None if asked.masks is UNSET else asked.masks
+
+
+def _wrong(message: str) -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=_REPLAY_HINT, status=400)
+
+
+_HEADERS = (("content-type", "application/json"), ("user-agent", AGENT))
+
+
+class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request body and its dialect. `model` replaces the document's model, or names one where it has none."""
+
+    dialect: str
+    body: str
+    model: str = ""
+    session: str = ""
+
+
+class Documents:
+    """`resending` is None if this server answers from the record and sends nothing."""
+
+    def __init__(self, resending: Resender | None) -> None:
+        self._resending = resending
+
+    async def open(self, receive: Receive) -> JsonObject:
+        """Hold the document as a new exchange and return its id. It is translated like a client's request, so the
+        editor shows what would be sent."""
+        if self._resending is None:
+            message = "this server answers from the record and sends nothing"
+            raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+        hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(NAMES)}.'
+        document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
+        if document.dialect not in NAMES:
+            raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
+        return {"id": await self._resending.send(_request(document))}
+
+
+def _request(document: DocumentToOpen) -> ClientRequest:
+    name = document.dialect
+    try:
+        data = document.body.encode()
+    except UnicodeEncodeError:
+        message = "the body has half a surrogate pair, which UTF-8 cannot encode"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Write it as an escape.", status=400) from None
+    request = dialect(name).read_request(decode(data))
+    model = document.model or request.model
+    if not model:
+        hint = 'Name the model: {"model": "…"}.'
+        raise Fault(Code.INVALID_REQUEST, "the document names no model", hint=hint, status=400)
+    body = translate_request(data, name, name, model=document.model).data
+    is_stream = bool(request.options.stream)
+    # No client can send some dialects, `raw` for one: their requests come from here alone.
+    path, query = (
+        path_of(name, model, stream=is_stream) if dialect(name).endpoint is not None else ("/api/exchanges", "")
+    )
+    return ClientRequest(name, body, _HEADERS, path, query, model, is_stream, session=document.session, hold=True)

@@ -1,22 +1,120 @@
-"""What will be held, over the API: the mode, the rules, and the masks."""
+"""The API calls for interception: edit, release, drop or answer what is held; the mode, the rules and the masks."""
 
 from collections.abc import Sequence
+from typing import Annotated
+from urllib.parse import parse_qs
 
 import msgspec
 
 from sightline.editing.masks import Mask
+from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
+from sightline.exchange.expansion import Expand, expand
+from sightline.exchange.hold import Hold
 from sightline.exchange.holds import Holds
 from sightline.exchange.interception.rules import InterceptionRule
-from sightline.model.json import JsonObject
+from sightline.exchange.recording.records import Records
+from sightline.exchange.viewer import Viewer
+from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.request_body import order, read_json
+from sightline.web.bodies import MOST_WITH_BODY, one, order, read_body, read_json
 from sightline.wire.jsontext import MISFIT
-from sightline.workbench.shapes import Intercepting
+from sightline.workbench.exchange_views import Showing, Shown
+from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
+
+
+class _Release(msgspec.Struct, frozen=True):
+    body_sha256: Annotated[str, msgspec.Meta(min_length=1)]
+    keep: Keep | None = None
+
+
+class _Drop(msgspec.Struct, frozen=True):
+    reason: str = ""
+
+
+class _Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    mode: str
+
+
+class HoldDecisions:
+    """Acts on held exchanges. What was done is recorded before the response is sent."""
+
+    def __init__(self, holds: Holds, records: Records, viewing: Viewer, showing: Showing) -> None:
+        self._holds = holds
+        self._records = records
+        self._viewing = viewing
+        self._showing = showing
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The ids of held exchanges, in order of arrival."""
+        return tuple(hold.exchange for hold in self._holds.waiting)
+
+    async def edit(self, exchange: str, query: str, receive: Receive) -> Changed | Shown:
+        """Apply one operation and return the new view. With `changed=1` the response has only what changed; with
+        `changed=SHA256`, only if that is the hash of the body before. An operation with `if_sha256` is refused if the
+        body is another by now."""
+        wanted = await order(receive, MOST_WITH_BODY)
+        expected = wanted.pop("if_sha256", None)
+        before = await self._viewing.view_hold(await self._find_hold(exchange))
+        if expected is not None and expected != self._holds.hold_of(exchange).draft.sha256:
+            hint = "Reload it: it has changed in the meantime."
+            raise Fault(
+                Code.INVALID_REQUEST, "the body has changed since the operation was made", hint=hint, status=409
+            )
+        if wanted.get("op") == "expand":
+            _check_expand(wanted)
+            hold = await expand(self._holds, self._records, exchange)
+        else:
+            hold = self._holds.edit(exchange, operation(wanted))
+        asked = one(parse_qs(query), "changed")
+        if asked in ("", "0"):
+            return await self._showing.view(exchange)
+        is_known = asked in ("1", before.draft.sha256)
+        return self._showing.hold_change(hold, self._viewing.now(hold), before if is_known else None)
+
+    async def release(self, exchange: str, receive: Receive) -> HoldDecided:
+        """Send the body with this hash. With `keep`, its edits are repeated on later requests."""
+        body = await read_body(receive, _Release, hint="Give the body_sha256 of what is on screen.")
+        await self._find_hold(exchange)
+        self._holds.release(exchange, body.body_sha256, body.keep)
+        return HoldDecided(exchange, "sending", body.body_sha256)
+
+    async def drop(self, exchange: str, receive: Receive) -> HoldDecided:
+        """Refuse the request; the client gets an error in its dialect, with the reason if one is given."""
+        body = await read_body(receive, _Drop, hint='Send {} or {"reason": "…"}.')
+        sha256 = (await self._find_hold(exchange)).draft.sha256
+        self._holds.drop(exchange, body.reason)
+        return HoldDecided(exchange, "dropped", sha256)
+
+    async def answer(self, exchange: str, receive: Receive) -> HoldDecided:
+        """Answer the client with this reply instead of a provider's."""
+        wanted = await order(receive)
+        if "reply" not in wanted:
+            hint = 'Send {"reply": {"parts": [{"type": "text", "text": "…"}]}}.'
+            raise Fault(Code.INVALID_REQUEST, "the reply is missing", hint=hint, status=422)
+        sha256 = (await self._find_hold(exchange)).draft.sha256
+        self._holds.answer(exchange, wanted["reply"])
+        return HoldDecided(exchange, "sending", sha256)
+
+    async def _find_hold(self, exchange: str) -> Hold:
+        """The hold. An exchange that is recorded but not held gives another error than one that does not exist."""
+        hold = self._holds.find(exchange)
+        if hold is None:
+            await self._records.facts(exchange)
+        return self._holds.hold_of(exchange)
+
+
+def _check_expand(wanted: Json) -> None:
+    try:
+        msgspec.convert(wanted, Expand)
+    except MISFIT as error:
+        hint = 'Send {"op": "expand"} alone.'
+        raise Fault(Code.INVALID_REQUEST, f"no such edit: {error}", hint=hint, status=400) from None
 
 
 class Interceptions:
-    """Asks the holds and tells them. A list is put in place whole, or not at all; holds that are there stay."""
+    """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay."""
 
     def __init__(self, holds: Holds) -> None:
         self._holds = holds
@@ -33,7 +131,7 @@ class Interceptions:
 
     @property
     def masks(self) -> Sequence[JsonObject]:
-        """The edits that are repeated on later requests; each says its scope, also where that is the usual one."""
+        """The edits that are repeated on later requests; each has its scope, also if that is the default."""
         return [self._mask_report(mask) for mask in self._holds.masks]
 
     def _mask_report(self, mask: Mask) -> JsonObject:
@@ -48,31 +146,22 @@ class Interceptions:
         }
 
     async def set_mode(self, receive: Receive) -> Intercepting:
-        """Another mode."""
-        wanted = await order(receive)
-        try:
-            mode = msgspec.convert(wanted, _Wanted).mode
-        except MISFIT as error:
-            hint = 'Send {"mode": "off"|"next"|"every"|"rules"}.'
-            raise Fault(Code.INVALID_REQUEST, f"no mode: {error}", hint=hint, status=422) from None
-        self._holds.set_mode(mode)
+        """Change the mode."""
+        body = await read_body(receive, _Mode, hint='Send {"mode": "off"|"next"|"every"|"rules"}.')
+        self._holds.set_mode(body.mode)
         return self.mode
 
     async def set_rules(self, receive: Receive) -> Sequence[InterceptionRule]:
-        """Other rules."""
+        """Replace the rules."""
         self._holds.set_rules(await read_json(receive))
         return self.rules
 
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
-        """Other masks."""
+        """Replace the masks."""
         self._holds.set_masks(await read_json(receive))
         return self.masks
 
     async def remove_mask(self, name: str) -> Sequence[JsonObject]:
-        """Without one of them; the answer is the list that is left."""
+        """Remove a mask and return the others."""
         self._holds.remove_mask(name)
         return self.masks
-
-
-class _Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    mode: str

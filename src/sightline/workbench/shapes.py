@@ -1,4 +1,4 @@
-"""The answers of the API as values. The page's types are written from these, so that both sides mean the same."""
+"""The responses of the API as values. The page's types are generated from these."""
 
 from typing import Literal, TypeAlias
 
@@ -15,14 +15,15 @@ from sightline.exchange.interception.rules import OnTimeout, Phase
 from sightline.model.exchange import State
 from sightline.model.json import JsonObject
 from sightline.model.report import Addition, Loss
+from sightline.web.replies import FaultShown
 
 Place: TypeAlias = Literal["traffic", "chat", "runs", "evals"]
-"""A part of the page."""
+"""A view of the page."""
 
 
 class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits for a person: since when, and until when. `client_deadline` is when the client is likely to give up.
-    `queue` are the ids of all that is held, in order of arrival."""
+    """A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the
+    ids of all held exchanges, in order of arrival."""
 
     phase: Phase
     since: float
@@ -33,7 +34,7 @@ class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokensShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The provider's own counts, where they are there, and the estimate with its band."""
+    """The provider's own counts, if there are any, and the estimate with its band."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -57,14 +58,6 @@ class Hashes(msgspec.Struct, frozen=True):
     reply: str | None = None
 
 
-class FaultShown(msgspec.Struct, frozen=True):
-    """What went wrong, and what to do next."""
-
-    code: str
-    message: str
-    hint: str
-
-
 class Thread(msgspec.Struct, frozen=True):
     """The conversation that an exchange belongs to; `previous` is the exchange that it continues."""
 
@@ -74,8 +67,8 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all.
-    `kept` are the ids of the masks that edits of this hold have made."""
+    """What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` has the ids of
+    all. `kept` are the ids of the masks that edits of this hold have made."""
 
     id: str
     state: State
@@ -94,8 +87,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was
-    cancelled."""
+    """What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled."""
 
     losses: tuple[Loss, ...] | None = None
     additions: tuple[Addition, ...] | None = None
@@ -108,8 +100,8 @@ class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class ReplyShown(msgspec.Struct, frozen=True):
-    """A reply folded to one value, how its raw text begins, and how many events it told. `by_hand`: the client got what
-    a person wrote or changed, which is `reply`."""
+    """A reply as one value, the beginning of its raw text, and the number of its events. `by_hand`: the client got
+    `reply`, which the user wrote or changed."""
 
     reply: JsonObject | None
     raw: str
@@ -118,37 +110,11 @@ class ReplyShown(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """Two requests, section by section; `prefix` is what is left of the cached prefix, where that can be said."""
+    """Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known."""
 
     against: str
     items: tuple[Compared, ...]
     prefix: EditCost | None
-
-
-class FilterError(msgspec.Struct, frozen=True):
-    """Where a filter is wrong. `column` counts from 1, and both count as a browser counts letters."""
-
-    message: str
-    column: int
-    length: int
-    hint: str
-
-
-class Offer(msgspec.Struct, frozen=True, rename={"start": "from"}):
-    """What could stand in place of the term at the cursor, which begins at `from`."""
-
-    text: str
-    label: str
-    help: str
-    start: int
-
-
-class FilterShown(msgspec.Struct, frozen=True):
-    """Whether a filter can be read, and what could come next."""
-
-    ok: bool
-    error: FilterError | None
-    completions: tuple[Offer, ...]
 
 
 class Intercepting(msgspec.Struct, frozen=True):
@@ -166,7 +132,7 @@ class HoldDecided(msgspec.Struct, frozen=True):
 
 
 class ModelShown(msgspec.Struct, frozen=True):
-    """A model that can be asked for."""
+    """A model that can be used."""
 
     id: str
     provider: str
@@ -174,7 +140,7 @@ class ModelShown(msgspec.Struct, frozen=True):
 
 
 class ProviderShown(msgspec.Struct, frozen=True):
-    """A provider, and why it cannot be asked where it cannot."""
+    """A provider, and why it cannot be used."""
 
     name: str
     ready: bool
@@ -182,7 +148,7 @@ class ProviderShown(msgspec.Struct, frozen=True):
 
 
 class ClientShown(msgspec.Struct, frozen=True):
-    """How a client is pointed here: a command that starts it so, or variables to set."""
+    """How to connect a client: a command that starts it, or variables to set."""
 
     name: str
     command: str

@@ -1,25 +1,79 @@
-"""The workbench: `/`, and everything below `/api`, for whoever has the token."""
+"""The workbench: `/` and everything below `/api`, for requests with the token."""
 
 import asyncio
 import hashlib
+import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qs
 
 from sightline.errors import Fault
 from sightline.exchange.hub import Announced, Hub, News
 from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
 from sightline.web import replies
-from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, response_body, response_start
+from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
 from sightline.web.replies import GUARDED
 from sightline.wire.jsontext import encode
-from sightline.workbench.access import Access
 from sightline.workbench.api import READING, Api
 from sightline.workbench.command_relay import CommandCalls
-from sightline.workbench.views import fact_shown
+from sightline.workbench.exchange_views import fact_shown
+
+_A_MONTH = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The token and the port. Browsers share cookies between ports, so the cookie's name has the port in it."""
+
+    token: str
+    port: int
+
+    def is_granted(self, headers: Headers) -> bool:
+        """Whether the request has the token."""
+        scheme, _, shown = header(headers, b"authorization").partition(" ")
+        if scheme.lower() == "bearer" and self._is_token(shown.strip()):
+            return True
+        return any(self._is_token(value) for value in self._cookies(headers))
+
+    def is_in(self, query: str) -> bool:
+        """Whether the query of the printed link has the token."""
+        return any(self._is_token(value) for value in parse_qs(query).get("token", ()))
+
+    def proof(self, query: str) -> str:
+        """The response to the challenge in a query, by which another program of the user recognises this server."""
+        challenge = parse_qs(query).get("challenge", [""])[0]
+        return proof_of(self.token, challenge) if challenge else ""
+
+    @property
+    def cookie(self) -> bytes:
+        """The cookie: not readable by scripts, and not sent with requests of other sites."""
+        return f"{self._name}={self.token}; Path=/; Max-Age={_A_MONTH}; HttpOnly; SameSite=Strict".encode()
+
+    @property
+    def _name(self) -> str:
+        return f"sightline_{self.port}"
+
+    def _cookies(self, headers: Headers) -> list[str]:
+        pairs = (
+            pair.strip().partition("=")
+            for name, value in headers
+            if name == b"cookie"
+            for pair in value.decode("latin-1").split(";")
+        )
+        return [value for name, _, value in pairs if name == self._name]
+
+    def _is_token(self, shown: str) -> bool:
+        return hmac.compare_digest(shown.encode(), self.token.encode())
+
+
+def proof_of(token: str, challenge: str) -> str:
+    """The response to a challenge, which proves knowledge of the token without sending it."""
+    return hmac.new(token.encode(), f"sightline {challenge}".encode(), hashlib.sha256).hexdigest()
+
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "ui"
 PREFIX: Final = b"/ui/"
@@ -30,9 +84,9 @@ TYPES: Final[Mapping[str, bytes]] = {
     ".svg": b"image/svg+xml",
     ".LICENSE": b"text/plain; charset=utf-8",
 }
-"""What is given out, by the ending of its name; a file of another kind is not."""
+"""The media types of the files that are served, by suffix; others are not served."""
 
-# No script and no style may stand in the page itself, and no string may become markup.
+# No inline scripts or styles, and no string may become markup.
 POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     b"connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -64,18 +118,18 @@ class Static:
         self._tree: _Tree | None = None
 
     def page(self) -> WebResponse:
-        """The page, whose links name the files as they are now."""
+        """The page, with links to the current files."""
         tree = self._current()
         html = tree.files[PAGE].replace(b"{ui}", PREFIX + tree.hash.encode())
         return WebResponse(200, html, list(_PAGE_HEADERS))
 
     def nothing(self) -> WebResponse:
-        """For whoever is not known: a blank page."""
+        """A blank page, for requests without the token."""
         html = b'<!doctype html><html lang="en"><title>Sightline</title><link rel="icon" href="data:,">'
         return WebResponse(401, html, list(_PAGE_HEADERS))
 
     def file(self, path: bytes) -> WebResponse:
-        """One file by its address, exactly as that was written; there is no other way to name it."""
+        """One file by its exact address."""
         named, _, name = path.removeprefix(PREFIX).decode("latin-1").partition("/")
         tree = self._tree or self._current()
         media_type = TYPES.get(Path(name).suffix)
@@ -87,7 +141,7 @@ class Static:
 
     def _current(self) -> _Tree:
         paths = sorted(path for path in self._folder.rglob("*") if path.suffix in TYPES or path.name == PAGE)
-        stamp = tuple((str(path), (told := path.stat()).st_mtime_ns, told.st_size) for path in paths)
+        stamp = tuple((str(path), (stat := path.stat()).st_mtime_ns, stat.st_size) for path in paths)
         if self._tree is None or self._tree.stamp != stamp:
             files = {path.relative_to(self._folder).as_posix(): path.read_bytes() for path in paths}
             self._tree = _Tree(stamp, _hash(files), files)
@@ -103,11 +157,11 @@ def _hash(files: Mapping[str, bytes]) -> str:
 
 
 PING = 15.0
-"""After so many quiet seconds a comment is sent, so that nothing in between takes the connection for dead."""
+"""After so many idle seconds a comment is sent, so that no proxy takes the connection for dead."""
 
 
 async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
-    """Tell facts until the hub is closed. The first comment says that nothing is missed from here on."""
+    """Send facts until the hub is closed. After the first comment no fact is missed."""
     with hub.watch() as watch:
         await send(response_start(200, [(b"content-type", b"text/event-stream"), *GUARDED]))
         await send(response_body(b": listening\n\n", more=True))
@@ -126,7 +180,7 @@ async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
 
 
 def event(news: News) -> bytes:
-    """One fact; or what was announced, under its name."""
+    """One fact, or an announcement under its name, as an event."""
     if isinstance(news, Announced):
         return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
     return b"data: " + encode({"exchange": news.exchange, **fact_shown(news)}) + b"\n\n"
@@ -137,8 +191,8 @@ _COMMANDS = (_RELAY, WAIT_PATH.encode())
 
 
 class Workbench:
-    """Shows the page, tells facts as they happen, and leaves the other calls to the API. `trouble` says what is wrong
-    with the record at the moment. `commands` is absent where this server answers from the record and sends nothing."""
+    """Serves the page and live events, and hands other calls to the API. `trouble` returns what is wrong with the
+    record. `commands` is None if this server answers from the record and sends nothing."""
 
     def __init__(
         self, access: Access, api: Api, hub: Hub, trouble: Callable[[], str], commands: CommandCalls | None = None
@@ -153,13 +207,13 @@ class Workbench:
 
     @staticmethod
     def serves(scope: AsgiScope) -> bool:
-        """Whether this path is the workbench's, exactly as it was written."""
+        """Whether this exact path belongs to the workbench."""
         path = scope["raw_path"]
         return path in (b"/", b"/api", b"/favicon.ico") or path.startswith((b"/api/", PREFIX))
 
     @staticmethod
     def refusal(_scope: AsgiScope, fault: Fault) -> WebResponse:
-        """A request that is not even looked at."""
+        """The response to a request that the guard refused."""
         return replies.failure(fault)
 
     async def serve(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -198,7 +252,7 @@ class Workbench:
 
     def _root(self, scope: AsgiScope) -> WebResponse:
         if scope["method"] == "HEAD":
-            return WebResponse(200, b"", list(replies.GUARDED))  # how some clients ask whether anybody is there
+            return WebResponse(200, b"", list(replies.GUARDED))  # some clients check this way whether a server runs
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
         if self._access.is_in(scope["query_string"].decode("latin-1")):

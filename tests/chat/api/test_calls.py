@@ -1,3 +1,4 @@
+import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -6,10 +7,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sightline.chat.api import shapes
+from sightline.chat.api.bodies import MarkWanted, SendWanted, TopicChangeWanted
+from sightline.chat.api.refusals import OWN_CODES, not_there, refusal, refusing, wrong_text
+from sightline.chat.core.sizing import ChatSettings
+from sightline.errors import Code, Fault
+from sightline.filters.parsing import parse
+from sightline.web.asgi import Heard, Receive, WebResponse
+from sightline.web.bodies import Nothing, read_body
+from sightline.web.routes import ApiCall
 from tests.chat.api.http_stage import ChatDesk, chat_desk
 
 CALLS = [
@@ -135,3 +146,119 @@ def test_whatever_is_asked_is_answered_or_is_a_mistake(
         path = path.replace(each, quote(names.encode("utf-8", "replace"), safe="") or "v")
     answer = desk.raw("GET", f"{path}?{urlencode(query)}")
     assert answer.status < 500, (path, query, answer.body)
+
+
+def told(fault: Fault) -> tuple[int, Any]:
+    answer = refusal(fault)
+    return answer.status, json.loads(answer.body)["error"]
+
+
+@pytest.mark.parametrize("code", sorted(OWN_CODES))
+def test_the_chats_own_codes_are_told(code: str) -> None:
+    fault = Fault(Code.CONTEXT_OVERFLOW, "too much", hint="less", status=422, details={"code": code})
+    assert told(fault) == (422, {"code": code, "message": "too much", "hint": "less"})
+
+
+def test_what_the_page_needs_to_go_on_is_told() -> None:
+    details = {"code": "quota_wait", "line": "can go in 5 s", "can_go_at": 12.5, "secret": 1}
+    status, error = told(Fault(Code.RATE_LIMITED, "wait", hint="wait", status=429, details=details))
+    assert (status, error["code"]) == (429, "quota_wait")
+    assert error["details"] == {"line": "can go in 5 s", "can_go_at": 12.5}
+
+
+def test_a_providers_words_are_not_taken_for_ours() -> None:
+    details = {"code": "weird", "line": "x", "message": "hm"}
+    assert told(Fault(Code.UPSTREAM_ERROR, "hm", details=details)) == (
+        502,
+        {"code": "upstream_error", "message": "hm", "hint": ""},
+    )
+    assert told(Fault(Code.UPSTREAM_ERROR, "hm", details="words"))[0] == 502
+    assert told(Fault(Code.UPSTREAM_ERROR, "hm", details={"code": 7}))[1]["code"] == "upstream_error"
+
+
+@pytest.mark.parametrize("code", [Code.AUTH, Code.PERMISSION, Code.MODEL_UNKNOWN])
+def test_a_providers_refusal_is_not_the_apis_own(code: Code) -> None:
+    assert told(Fault(code, "no", status=401))[0] == 422
+
+
+def test_a_place_is_told_as_a_browser_counts() -> None:
+    text = "c'\U0001f600' & nothing"
+    with pytest.raises(Fault) as caught:
+        parse(text)
+    status, error = told(wrong_text(text, caught.value))
+    assert status == 422
+    assert error["details"] == {"column": 9, "length": 7}
+
+
+def test_a_handlers_fault_is_its_answer() -> None:
+    async def handler(_call: ApiCall) -> object:
+        raise not_there("pair", "p")
+
+    async def receive() -> Heard:
+        return {"type": "http.disconnect"}
+
+    async def asked() -> object:
+        return await refusing(handler)(ApiCall((), "", receive))
+
+    answer = asyncio.run(asked())
+    assert isinstance(answer, WebResponse)
+    assert answer.status == 404
+    assert json.loads(answer.body)["error"]["message"] == "there is no pair 'p'"
+
+
+def test_all_settings_are_told_also_those_that_are_as_usual() -> None:
+    shown = msgspec.to_builtins(shapes.SettingsShown())
+    assert set(shown) == {field.encode_name for field in msgspec.structs.fields(ChatSettings)}
+    assert (shown["charsPerToken"], shown["userRequestAllowance"], shown["maxTrimAttempts"]) == (3.5, 100, 10)
+
+
+def test_a_row_says_where_it_begins_in_the_words_of_the_query() -> None:
+    assert msgspec.to_builtins(shapes.RowsShown(1, 2, 3, ())) == {"version": 1, "total": 2, "from": 3, "rows": ()}
+
+
+def saying(data: bytes) -> Receive:
+    async def receive() -> Heard:
+        return {"type": "http.request", "body": data}
+
+    return receive
+
+
+def read(data: bytes, kind: type[msgspec.Struct]) -> Any:
+    return asyncio.run(read_body(saying(data), kind))
+
+
+def test_a_body_becomes_what_it_should_be() -> None:
+    assert read(b'{"view":"v","text":"hi"}', SendWanted) == SendWanted("v", "hi")
+    assert read(b"", Nothing) == Nothing()
+    assert read(b'{"model":null}', TopicChangeWanted).model is None
+    assert read(b"{}", TopicChangeWanted).model is msgspec.UNSET
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "message"),
+    [
+        (b"{}", SendWanted, "missing required field `view`"),
+        (b'{"view":1}', SendWanted, "Expected `str`, got `int`"),
+        (b'{"view":"v","quota":"never"}', SendWanted, "Invalid enum value 'never'"),
+        (b'{"view":"v","txt":"x"}', SendWanted, "unknown field `txt`"),
+        (b'{"ids":[],"star":1}', MarkWanted, "length >= 1"),
+        (b'{"ids":["a"],"star":4}', MarkWanted, "<= 3"),
+        (b'{"ids":"a"}', MarkWanted, "Expected `array`"),
+        (b'{"\\ud800":1}', Nothing, ""),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_says_what_would(
+    data: bytes, kind: type[msgspec.Struct], message: str
+) -> None:
+    with pytest.raises(Fault) as caught:
+        read(data, kind)
+    assert (caught.value.code, caught.value.status) == (Code.INVALID_REQUEST, 422)
+    assert message in caught.value.message
+    assert caught.value.hint.startswith("It takes ")
+
+
+@pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"[" * 1200 + b"]" * 1200, b'{"a":' * 1200 + b"1" + b"}" * 1200])
+def test_what_is_no_object_is_refused(data: bytes) -> None:
+    with pytest.raises(Fault) as caught:
+        read(data, SendWanted)
+    assert caught.value.code is Code.INVALID_REQUEST

@@ -2,6 +2,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,3 +196,151 @@ def test_the_embedded_model_counts_the_next_request_itself(tmp_path: Path) -> No
             assert 0 < estimate["prompt"] < estimate["tokens"]
             pair = desk.ended(desk.done("POST", "send", {"view": "v", "text": words})["pair"])
             assert pair["answer"]["usage"]["input_tokens"] == estimate["tokens"]
+
+
+@pytest.fixture(scope="module")
+def topics_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
+    with chat_desk(tmp_path_factory.mktemp("topics")) as made:
+        yield made
+
+
+def listed(topics_desk: ChatDesk) -> dict[str, Any]:
+    return {" > ".join(each["path"]): each for each in topics_desk.done("GET", "topics")}
+
+
+def test_topics_are_a_tree_with_counts(topics_desk: ChatDesk) -> None:
+    above = topics_desk.done("POST", "topics", {"name": "Science", "system_prompt": "Be exact.", "model": "acme/large"})
+    below = topics_desk.done(
+        "POST",
+        "topics",
+        {"name": "Physics", "parent": above["id"], "parameters": {"temperature": 0.5}, "style_directives": ["short"]},
+    )
+    assert (below["path"], below["direct"], below["total"]) == (["Science", "Physics"], 0, 0)
+    topics_desk.look(topic=below["id"])
+    topics_desk.ask("What is light?")
+    assert topics_desk.sent[-1]["messages"][0] == {"role": "system", "content": "Be exact.\n\nshort"}
+    assert topics_desk.sent[-1]["temperature"] == 0.5
+    told = listed(topics_desk)
+    assert list(told) == ["", "Science", "Science > Physics"]
+    assert [(each["direct"], each["total"]) for each in told.values()] == [(0, 1), (0, 1), (1, 1)]
+    shown = topics_desk.done("GET", "views/v")
+    assert shown["inherited"]["system_prompt"] == "Be exact."
+    topics_desk.look(topic="")
+
+
+def test_what_is_left_out_of_a_change_stays_and_null_is_as_above(topics_desk: ChatDesk) -> None:
+    topic = topics_desk.done("POST", "topics", {"name": "Art", "system_prompt": "Be kind.", "model": "acme/large"})[
+        "id"
+    ]
+    changed = topics_desk.done("PUT", f"topics/{topic}", {"name": "Arts", "model": None})
+    assert (changed["name"], changed["system_prompt"], changed["model"]) == ("Arts", "Be kind.", None)
+    topics_desk.done("DELETE", f"topics/{topic}")
+    assert "Arts" not in listed(topics_desk)
+    topics_desk.refused(404, "DELETE", f"topics/{topic}")
+    topics_desk.refused(404, "PUT", f"topics/{topic}", {"name": "x"})
+
+
+def test_what_holds_everywhere_is_said_of_the_topic_of_all_topics(topics_desk: ChatDesk) -> None:
+    for path in ("topics", "topics/"):
+        assert topics_desk.done("PUT", path, {"system_prompt": "Everywhere."})["id"] == ""
+    assert topics_desk.look("other", topic="")["inherited"]["system_prompt"] == "Everywhere."
+    topics_desk.refused(400, "PUT", "topics", {"name": "Root"})
+    topics_desk.done("PUT", "topics", {"system_prompt": None})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status"),
+    [
+        ({}, 422),
+        ({"name": ""}, 400),
+        ({"name": "A", "parent": "none"}, 404),
+        ({"name": "A", "parameters": {"temperature": 9}}, 422),
+        ({"name": "A", "parameters": {"temp": 1}}, 422),
+        ({"name": "A", "toolsets": ["shell"]}, 422),
+        ({"name": "A", "id": "mine"}, 422),
+    ],
+)
+def test_what_a_topic_cannot_be(topics_desk: ChatDesk, wanted: dict[str, object], status: int) -> None:
+    topics_desk.refused(status, "POST", "topics", wanted)
+
+
+def test_a_topic_with_pairs_stays(topics_desk: ChatDesk) -> None:
+    topic = topics_desk.done("POST", "topics", {"name": "Busy"})["id"]
+    topics_desk.look(topic=topic)
+    topics_desk.ask("here")
+    topics_desk.look(topic="")
+    assert "Move or delete them first." in topics_desk.refused(400, "DELETE", f"topics/{topic}")["hint"]
+
+
+def test_no_topic_is_below_itself(topics_desk: ChatDesk) -> None:
+    topic = topics_desk.done("POST", "topics", {"name": "Loop"})["id"]
+    topics_desk.refused(400, "PUT", f"topics/{topic}", {"parent": topic})
+
+
+@pytest.fixture(scope="module")
+def preferences_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
+    with chat_desk(tmp_path_factory.mktemp("preferences"), "[chat]\nuser_request_allowance = 700\n") as made:
+        yield made
+
+
+def test_settings_are_those_of_the_configuration_until_the_page_sets_others(preferences_desk: ChatDesk) -> None:
+    told = preferences_desk.done("GET", "preferences")
+    assert told["settings"]["userRequestAllowance"] == 700
+    assert told["settings"]["charsPerToken"] == 3.5
+    assert preferences_desk.done("GET", "views/v")["room"]["user"] == 700
+    with preferences_desk.person.listening() as news:
+        told = preferences_desk.done(
+            "PUT", "preferences", {"settings": {**told["settings"], "userRequestAllowance": 50}}
+        )
+        while news.get(timeout=20).get("kind") != "preferences":
+            pass
+    assert told["settings"]["userRequestAllowance"] == 50
+    assert preferences_desk.done("GET", "views/v")["room"]["user"] == 50
+    preferences_desk.done("PUT", "preferences", {"settings": {}})
+    assert preferences_desk.done("GET", "views/v")["room"]["user"] == 700
+
+
+def test_what_is_as_configured_follows_the_configuration(tmp_path: Path) -> None:
+    with chat_desk(tmp_path, "[chat]\nmax_trim_attempts = 4\n") as preferences_desk:
+        preferences_desk.done(
+            "PUT", "preferences", {"settings": preferences_desk.done("GET", "preferences")["settings"]}
+        )
+    with chat_desk(tmp_path, "[chat]\nmax_trim_attempts = 6\n") as preferences_desk:
+        assert preferences_desk.done("GET", "preferences")["settings"]["maxTrimAttempts"] == 6
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"settings": {"charsPerToken": 0}},
+        {"settings": {"charsPerToken": "3"}},
+        {"settings": {"chars_per_token": 3}},
+        {"settings": []},
+        {"setting": {}},
+        {"saved_filters": [{"name": "a"}]},
+        {"saved_filters": [{"name": "", "filter": ""}]},
+        {"saved_filters": [{"name": "two words", "filter": ""}]},
+        {"saved_filters": [{"name": "a&b", "filter": ""}]},
+        {"saved_filters": [{"name": "a", "filter": "nothing"}]},
+        {"saved_filters": [{"name": "a", "filter": "@b"}, {"name": "b", "filter": ""}]},
+        {"saved_filters": [{"name": "a", "filter": "b"}, {"name": "a", "filter": "g"}]},
+    ],
+)
+def test_what_cannot_be_set(preferences_desk: ChatDesk, wanted: dict[str, object]) -> None:
+    before = preferences_desk.done("GET", "preferences")
+    preferences_desk.refused(422, "PUT", "preferences", wanted)
+    assert preferences_desk.done("GET", "preferences") == before
+
+
+def test_a_saved_filter_is_called_by_its_name(preferences_desk: ChatDesk) -> None:
+    preferences_desk.done("POST", "mark", {"ids": [preferences_desk.ask("one")["id"]], "star": 3})
+    preferences_desk.ask("two")
+    saved = [{"name": "good", "filter": "s>=2"}]
+    assert preferences_desk.done("PUT", "preferences", {"saved_filters": saved})["saved_filters"] == saved
+    shown = preferences_desk.look(filter="@good")
+    assert (shown["filter"], [row["user_text"] for row in preferences_desk.rows()]) == ("@good", ["one"])
+    error = preferences_desk.refused(422, "PUT", "views/v", {"filter": "@god"})
+    assert '"@good"' in error["hint"]
+    told = preferences_desk.done("GET", "filter?text=%40go")
+    assert [each["text"] for each in told["completions"]] == ["@good"]
+    preferences_desk.look(filter="")

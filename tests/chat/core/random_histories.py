@@ -12,8 +12,7 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.plan import plan_of
 from sightline.chat.core.sending import AttemptRefused, Delivered, sending
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.chat.core.view import View
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect

@@ -8,8 +8,7 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.plan import SendPlan, plan_of
 from sightline.chat.core.sending import Attempt, Outcome, SendEnding, Step, sending
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.filters.fields import FilterScope

@@ -7,7 +7,7 @@ from sightline.chat.core.facts import PairAsked, PairCancelled, PairsHandled, To
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult

@@ -1,12 +1,38 @@
+import base64
+
 import msgspec
 import pytest
 
-from sightline.chat.core.lifecycle import CANCELLED, INTERRUPTED
-from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, answer_of, text_answer
-from sightline.chat.core.trouble import trouble_of
-from sightline.errors import Code, Fault
+from sightline.chat.core.attachment import attachment, kind_of, name_of, text_in
+from sightline.chat.core.facts import CANCELLED, INTERRUPTED
+from sightline.chat.core.pair import (
+    TRIMMED_FOR,
+    ChatAnswer,
+    MessagePair,
+    Trouble,
+    answer_of,
+    filter_changed,
+    overflow_after_trimming,
+    prompt_too_large,
+    text_answer,
+    trouble_of,
+)
+from sightline.errors import Code, Fault, Numbers
 from sightline.model.message import Message
-from sightline.model.parts import Citation, Image, Link, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import (
+    Audio,
+    Citation,
+    Document,
+    Image,
+    Inline,
+    Link,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.reply import Choice, Reply
 from sightline.model.usage import Usage
 
@@ -95,3 +121,111 @@ def test_what_no_provider_is_to_blame_for_is_called_what_it_is() -> None:
 def test_a_pair_can_be_kept_and_read_again() -> None:
     pair = MessagePair(id="a", answer=ROUNDS, attachments=(Image(Link("https://example.org/a.png")),), star=3)
     assert msgspec.json.decode(msgspec.json.encode(pair), type=MessagePair) == pair
+
+
+LAST = Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 100", status=400, numbers=Numbers(limit=100))
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "label"),
+    [
+        (Fault(Code.AUTH, "no"), "auth", "auth"),
+        (Fault(Code.RATE_LIMITED, "slow down"), "rate_limited", "quota"),
+        (Fault(Code.NETWORK, "gone"), "network", "net"),
+        (Fault(Code.MODEL_UNKNOWN, "who?"), "model_unknown", "model"),
+        (Fault(Code.OVERLOADED, "busy"), "overloaded", "unknown"),
+        (prompt_too_large(200, 100, 0), "user_prompt_too_large", "quota"),
+        (overflow_after_trimming(LAST, 2, 2), "context_overflow_after_trimming", "quota"),
+        (filter_changed(LAST), "filter_changed", "unknown"),
+        (Fault(Code.CONTEXT_OVERFLOW, "x", details={"code": "context_length_exceeded"}), "context_overflow", "quota"),
+        (Fault(Code.CANCELLED, "x", details="text"), "cancelled", "unknown"),
+    ],
+)
+def test_every_failure_has_a_code_and_a_coarse_class(fault: Fault, code: str, label: str) -> None:
+    trouble = trouble_of(fault)
+    assert (trouble.code, trouble.label, trouble.message, trouble.hint) == (code, label, fault.message, fault.hint)
+
+
+def test_a_prompt_that_is_too_large_says_by_how_much() -> None:
+    assert "2,000 tokens and the model takes 1,000" in prompt_too_large(2000, 1000, 0).message
+    assert "300 are taken by the system prompt" in prompt_too_large(2000, 1000, 300).message
+    assert "Nothing was sent" in prompt_too_large(2000, 1000, 300).hint
+
+
+@pytest.mark.parametrize(
+    ("trimmed", "attempts", "told"),
+    [
+        (0, 0, "nothing more could be left out"),
+        (1, 1, "1 pair was left out in 1 further attempt;"),
+        (3, 2, "3 pairs were left out in 2 further attempts;"),
+    ],
+)
+def test_an_overflow_after_trimming_says_what_was_tried(trimmed: int, attempts: int, told: str) -> None:
+    fault = overflow_after_trimming(LAST, trimmed, attempts)
+    assert told in fault.message
+    assert LAST.message in fault.message
+    assert (fault.status, fault.numbers) == (400, LAST.numbers)
+    assert "larger window" in fault.hint
+
+
+def test_a_rate_limit_trims_nothing() -> None:
+    assert {Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE} == TRIMMED_FOR
+
+
+PNG, PDF, WAV = b"\x89PNG\r\n\x1a\n rest", b"%PDF-1.7 rest", b"RIFF\0\0\0\0WAVE rest"
+
+
+def inline(kind: str, data: bytes) -> Inline:
+    return Inline(kind, base64.b64encode(data).decode())
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "part", "kind"),
+    [
+        (b"a = 1\n", "a.py", Text("File: a.py\n```\na = 1\n```\n"), "text"),
+        (b"```\nx\n```", "x.md", Text("File: x.md\n````\n```\nx\n```\n````\n"), "text"),
+        (b"<svg/>", "a.svg", Text("File: a.svg\n```\n<svg/>\n```\n"), "text"),
+        (PNG, "a.txt", Image(inline("image/png", PNG)), "image"),
+        (PDF, "a.pdf", Document(inline("application/pdf", PDF), "a.pdf"), "document"),
+        (WAV, "a.wav", Audio(inline("audio/wav", WAV)), "audio"),
+    ],
+)
+def test_a_file_is_what_its_bytes_are(data: bytes, name: str, part: Part, kind: str) -> None:
+    made = attachment(data, name)
+    assert (made, kind_of(made)) == (part, kind)
+
+
+def test_what_was_put_around_a_text_can_be_taken_off_again() -> None:
+    made = attachment(b"one\ntwo\n", "notes.txt")
+    assert isinstance(made, Text)
+    assert (name_of(made), text_in(made.text)) == ("notes.txt", "one\ntwo")
+    assert (name_of(Text("only words")), text_in("only words")) == ("", "only words")
+
+
+def test_what_it_is_called() -> None:
+    assert name_of(attachment(PDF, "a.pdf")) == "a.pdf"
+    assert name_of(Document(inline("application/pdf", PDF))) == ""
+    assert name_of(Image(inline("image/png", PNG))) == ""
+    assert kind_of(Refusal("no")) == "other"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b" \n", "a.bin: the file has no text"),
+        (b"PK\x03\x04", "a.bin: application/zip cannot be attached"),
+        (b"\0\0\0", "a.bin: an unknown kind of file cannot be attached"),
+        (b"caf\xe9", "a.bin: this is not valid UTF-8 text: byte 3"),
+        (b"\xff\xfea\0\0\0", "a.bin: an unknown kind of file cannot be attached"),
+    ],
+)
+def test_what_cannot_be_attached(data: bytes, message: str) -> None:
+    with pytest.raises(Fault) as caught:
+        attachment(data, "a.bin")
+    assert (caught.value.code, caught.value.message) == (Code.USAGE, message)
+    assert caught.value.hint
+
+
+def test_a_mistake_names_the_place_where_the_file_lies() -> None:
+    with pytest.raises(Fault, match="over/there: "):
+        attachment(b"\0", "there", "over/there")

@@ -1,6 +1,8 @@
 import pytest
 
-from sightline.chat.core.topics import ROOT, Parameters, Topic, Topics
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.topics import ROOT, Inherited, Parameters, Topic, Topics, compose_system_prelude, model_at_hand
 from sightline.errors import Code, Fault
 
 
@@ -119,3 +121,47 @@ def test_toolsets_are_inherited_and_can_be_none() -> None:
         ("files", "web"),
         (),
     ]
+
+
+def test_without_anything_to_say_there_is_no_prelude() -> None:
+    assert compose_system_prelude(Inherited(), ChatSettings()) == ""
+    assert compose_system_prelude(Inherited(system_prompt=" \n"), ChatSettings(style_directives=(" ",))) == ""
+
+
+def test_the_system_prompt_comes_first_and_each_directive_once() -> None:
+    topic = Inherited(system_prompt="You help.\n", style_directives=("Be short.", "Be kind."))
+    settings = ChatSettings(style_directives=("Be kind. ", "No emojis."))
+    assert compose_system_prelude(topic, settings) == "You help.\n\nBe short.\nBe kind.\nNo emojis."
+
+
+def test_directives_stand_alone_where_there_is_no_system_prompt() -> None:
+    assert compose_system_prelude(Inherited(), ChatSettings(style_directives=("Be short.",))) == "Be short."
+
+
+def test_the_family_s_base_instructions_stand_where_no_topic_has_a_system_prompt() -> None:
+    instructed = Inherited(instructions="Use metres.\n", style_directives=("Be short.",))
+    assert (
+        compose_system_prelude(instructed, ChatSettings(), "Be careful.") == "Be careful.\n\nUse metres.\n\nBe short."
+    )
+    own = Inherited(system_prompt="You help.", has_system_prompt=True, instructions="Use metres.")
+    assert compose_system_prelude(own, ChatSettings(), "Be careful.") == "You help.\n\nUse metres."
+    assert compose_system_prelude(Inherited(has_system_prompt=True), ChatSettings(), "Be careful.") == ""
+
+
+NEWEST = MessagePair(id="a", model="newest")
+
+
+@pytest.mark.parametrize(
+    ("selected", "topic", "newest", "expected"),
+    [
+        ("selected", "topic", NEWEST, "selected"),
+        ("", "topic", NEWEST, "topic"),
+        ("", "", NEWEST, "newest"),
+        ("", "", MessagePair(id="a"), "default"),
+        ("", "", None, "default"),
+    ],
+)
+def test_the_selected_model_goes_before_all_others(
+    selected: str, topic: str, newest: MessagePair | None, expected: str
+) -> None:
+    assert model_at_hand(selected, Inherited(model=topic), newest, "default") == expected

@@ -23,8 +23,7 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.core.view import View
 from sightline.errors import Fault

@@ -12,7 +12,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.service import ChatService, chat_service
 from sightline.exchange.engine import Engine

@@ -13,7 +13,7 @@ import pytest
 from sightline.app.machine import is_alive, process_name
 from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked, PairsDeleted, PairsStarred, TopicAdded
 from sightline.chat.core.pair import ChatAnswer, MessagePair
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.preferences import Preferences, SavedFilter
@@ -342,7 +342,7 @@ def test_others_that_never_stop_are_not_waited_for() -> None:
 SENDING = """
 import asyncio, sys
 from pathlib import Path
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.store.sqlite import open_store
 from tests.chat.service.chat_stage import ChatStage, says_until
 from tests.store.traffic import prices

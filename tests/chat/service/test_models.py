@@ -7,7 +7,7 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service import models as module
 from sightline.chat.service.models import Models
 from sightline.errors import Fault

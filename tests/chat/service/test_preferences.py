@@ -2,7 +2,7 @@
 
 import pytest
 
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.preferences import (
     MOST_FILTERS,
     Preferences,

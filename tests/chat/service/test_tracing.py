@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import Delivered
-from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.tracing import Tracing
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub

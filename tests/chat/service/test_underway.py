@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault

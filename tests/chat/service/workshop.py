@@ -11,7 +11,7 @@ from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.tool_answerer import Equipment, WithTools

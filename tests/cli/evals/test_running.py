@@ -278,7 +278,7 @@ def test_a_cluster_is_named_in_place_of_a_number(
 ) -> None:
     words = ["eval", "run", SUITE, "--target", "acme/m", "--workers"]
     assert main([*words, "ray://head:20001?cores=4"]) == 2
-    assert "is no cluster" in capsys.readouterr().err
+    assert "is not the address of a cluster" in capsys.readouterr().err
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     assert main([*words, "ray://head:20001"]) == 2
     out, err = capsys.readouterr()

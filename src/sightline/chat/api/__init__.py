@@ -1,5 +1,5 @@
-"""The chat as the page has it: its calls over HTTP, what they take, and the values that they answer with.
+"""The chat's HTTP calls: what they take, and the values they return.
 
-It may import the engine's chat service, the pure core of the chat and the rest of the workbench. It holds nothing of
-the chat itself and decides nothing about it: what a person does, the service does.
+It may import the chat's service and core, and `web`. It stores nothing and decides nothing about the chat: the service
+does.
 """

@@ -1,4 +1,4 @@
-"""What the chat's calls take: one struct for each body."""
+"""The bodies of the chat's calls."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
 
 class ViewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is left out stays as it is."""
+    """Fields that are left out stay as they are."""
 
     filter: str | None = None
     model: str | None = None
@@ -36,7 +36,7 @@ Attachments: TypeAlias = Annotated[tuple[AttachmentWanted, ...], msgspec.Meta(ma
 
 
 class EstimateWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How large would the next request be? `replaces` is the pair that its question would be asked instead of."""
+    """The next request, to be estimated. `replaces` is the pair that the question would replace."""
 
     view: str
     text: str = ""
@@ -45,8 +45,8 @@ class EstimateWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PreviewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What would be sent? `before` is the pair that would be asked again where it stands, `replaces` the one that
-    this would be asked instead of."""
+    """The next request, to be previewed. `before` is the pair that would be asked again at its place, `replaces` the
+    one that would be replaced."""
 
     view: str
     text: str = ""
@@ -56,7 +56,7 @@ class PreviewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SendWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask this."""
+    """A question."""
 
     view: str
     text: str = ""
@@ -69,7 +69,7 @@ class SendWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReaskWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask it again, where it stands; without a model the one that was asked."""
+    """Ask a pair again at its place; by default with the model that was asked before."""
 
     view: str
     model: str = ""
@@ -79,26 +79,26 @@ class ReaskWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ResumeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Go on with what waits; `anyway` before the wait is over."""
+    """Resume a waiting send; with `anyway`, before the wait is over."""
 
     anyway: bool = False
 
 
 class EditWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Other words; what is left out stays."""
+    """New text; fields that are left out stay as they are."""
 
     user_text: str | None = None
     assistant_text: str | None = None
 
 
 class SwapWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """This one of the earlier answers, by its place among them."""
+    """The position of an earlier answer."""
 
     index: int = -1
 
 
 class MarkWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One mark for all of these."""
+    """One mark for all of these pairs."""
 
     ids: Ids
     star: Star | None = None
@@ -108,7 +108,7 @@ class MarkWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IdsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """These pairs."""
+    """Some pairs."""
 
     ids: Ids
 
@@ -135,7 +135,7 @@ class TopicWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class TopicChangeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A topic as it is to be; what is left out stays, and null is as above it."""
+    """The new values of a topic; fields that are left out stay, and null means inherited."""
 
     name: str | UnsetType = UNSET
     parent: str | UnsetType = UNSET
@@ -148,14 +148,14 @@ class TopicChangeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 class PreferencesWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person sets; one of the two alone leaves the other as it is."""
+    """New preferences; a field that is left out stays."""
 
     settings: JsonObject | None = None
     saved_filters: tuple[SavedFilter, ...] | None = None
 
 
 class DraftWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Draft a summary of these."""
+    """The pairs to summarise."""
 
     view: str
     ids: Ids
@@ -163,7 +163,7 @@ class DraftWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CompareWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What would this summary save?"""
+    """The pairs and the summary to compare."""
 
     view: str
     ids: Ids
@@ -171,13 +171,13 @@ class CompareWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CompactionWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """This summary stands for these from now on."""
+    """The pairs, and the summary that replaces them."""
 
     ids: Ids
     text: str
 
 
 class CompactionUndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """This summary stands for nothing any more."""
+    """The summary to undo."""
 
     id: str

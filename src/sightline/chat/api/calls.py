@@ -1,4 +1,4 @@
-"""The chat's calls by path and method, each with who answers it."""
+"""The chat's calls by path and method."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,9 +23,8 @@ from sightline.chat.api.bodies import (
     TopicChangeWanted,
     TopicWanted,
 )
-from sightline.chat.api.command_calls import Commanding
-from sightline.chat.api.files import Files
-from sightline.chat.api.filters import Filters
+from sightline.chat.api.files import Files, parts_from_uploads
+from sightline.chat.api.filters import Commanding, Filters
 from sightline.chat.api.pair_showing import ModelPrices, PairShowing, band
 from sightline.chat.api.pairs import PairCalls
 from sightline.chat.api.refusals import not_there, refusing
@@ -39,11 +38,10 @@ from sightline.chat.api.shapes import (
     TopicShown,
     Versioned,
 )
-from sightline.chat.api.uploads import parts_from_uploads
 from sightline.chat.api.views import ViewCalls
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.preferences import Preferences
@@ -58,22 +56,21 @@ from sightline.web.routes import ApiCall, Calls, Handler
 
 
 class TopicCalls:
-    """Shows the topics and changes them. `toolsets` are the names of those that are configured; no page can name
-    others."""
+    """Shows and changes topics. `toolsets` are the names of the configured ones; the page cannot name others."""
 
     def __init__(self, service: ChatService, toolsets: Sequence[str]) -> None:
         self._service = service
         self._toolsets = toolsets
 
     async def list_topics(self) -> list[TopicShown]:
-        """All of them, each behind the one above it."""
+        """All topics, each after its parent."""
         history = await self._service.chat.load()
         direct = Counter(pair.topic for pair in history)
         topics = sorted(history.topics, key=lambda topic: [name.lower() for name in history.topics.path(topic.id)])
         return [_topic_shown(history, topic, direct) for topic in topics]
 
     async def add(self, wanted: TopicWanted) -> TopicShown:
-        """One more."""
+        """Add a topic."""
         chat = self._service.chat
         history = await chat.load()
         self._check(history, wanted.parent, wanted.toolsets)
@@ -82,7 +79,7 @@ class TopicCalls:
         return _topic_shown(history, topic, Counter())
 
     async def change(self, name: str, wanted: TopicChangeWanted) -> TopicShown:
-        """Another name, place, prompt, model, tools or parameters."""
+        """Change a topic's name, parent, prompt, model, tools or parameters."""
         history = await self._history_with(name)
         topic = msgspec.structs.replace(history.topics.get(name), **_fields(wanted))
         self._check(history, topic.parent, topic.toolsets)
@@ -90,7 +87,7 @@ class TopicCalls:
         return _topic_shown(history, topic, Counter(pair.topic for pair in history))
 
     async def remove(self, name: str) -> Versioned:
-        """One less."""
+        """Remove a topic."""
         await self._history_with(name)
         await self._service.chat.happen(TopicRemoved(name))
         return Versioned(self._service.chat.version)
@@ -111,8 +108,8 @@ class TopicCalls:
 
 
 def _fields(wanted: TopicWanted | TopicChangeWanted) -> dict[str, object]:
-    told = msgspec.structs.asdict(wanted)
-    return {name: value for name, value in told.items() if value is not msgspec.UNSET}
+    fields = msgspec.structs.asdict(wanted)
+    return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
 
 
 def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> TopicShown:
@@ -134,13 +131,13 @@ def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> 
 
 
 class SendCalls:
-    """Hands them to the service. Each is answered as soon as the pair is in the history; the rest comes as events."""
+    """Passes calls to the service. Each returns as soon as the pair is in the history; the rest arrives as events."""
 
     def __init__(self, service: ChatService) -> None:
         self._service = service
 
     async def send(self, wanted: SendWanted) -> AskedShown:
-        """Ask something."""
+        """Ask a question."""
         parts = parts_from_uploads(wanted.attachments)
         if wanted.replaces:
             await self._check(wanted.replaces)
@@ -157,7 +154,7 @@ class SendCalls:
         return AskedShown(pair)
 
     async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
-        """Ask it again, where it stands."""
+        """Ask it again at its place."""
         await self._check(pair)
         asked = await self._service.sends.reask(
             pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
@@ -165,13 +162,13 @@ class SendCalls:
         return AskedShown(asked)
 
     async def cancel(self) -> Versioned:
-        """Break off what is under way; what has come stays."""
+        """Cancel what is being sent; what has arrived stays."""
         await self._service.chat.load()
         await self._service.sends.cancel()
         return Versioned(self._service.chat.version)
 
     async def resume(self, wanted: ResumeWanted) -> Versioned:
-        """Go on with what waits for its quota."""
+        """Resume a send that waits for its quota."""
         await self._service.chat.load()
         self._service.sends.resume(anyway=wanted.anyway)
         return Versioned(self._service.chat.version)
@@ -183,20 +180,21 @@ class SendCalls:
 
 
 class PreferenceCalls:
-    """`configured` are the settings of the configuration; what a person leaves as it is there follows it later."""
+    """`configured` are the settings of the configuration. A setting that the user leaves at its configured value
+    follows later changes of the configuration."""
 
     def __init__(self, chat: Chat, configured: ChatSettings) -> None:
         self._chat = chat
         self._configured = configured
 
     async def get(self) -> PreferencesShown:
-        """What is in force."""
+        """The active preferences."""
         await self._chat.load()
         saved = (SavedFilterShown(each.name, each.filter) for each in self._chat.preferences.saved_filters)
         return PreferencesShown(SettingsShown(**msgspec.structs.asdict(self._chat.settings)), tuple(saved))
 
     async def update(self, wanted: PreferencesWanted) -> PreferencesShown:
-        """Set it."""
+        """Change the preferences."""
         await self._chat.load()
         before = self._chat.preferences
         saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
@@ -207,7 +205,7 @@ class PreferenceCalls:
         return await self.get()
 
     def _own(self, settings: JsonObject) -> JsonObject:
-        """Those that are not as configured."""
+        """The settings that differ from the configuration."""
         names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
         usual = {names[name]: value for name, value in msgspec.structs.asdict(self._configured).items()}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
@@ -226,31 +224,33 @@ def _check(name: str, text: str) -> None:
 
 
 class CompactionCalls:
-    """Hands them to the service. Whoever hangs up while a draft is made breaks it off."""
+    """Passes calls to the service. A draft is cancelled if its client disconnects."""
 
     def __init__(self, service: ChatService) -> None:
         self._service = service
 
     async def draft(self, wanted: DraftWanted) -> DraftShown:
-        """A summary by the model."""
+        """Draft a summary with the model."""
         await self._check(wanted.ids)
         draft = await self._service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
-        told = draft.comparison
-        return DraftShown(text=draft.text, before=band(told.before), after=band(told.after), exchange=draft.exchange)
+        comparison = draft.comparison
+        return DraftShown(
+            text=draft.text, before=band(comparison.before), after=band(comparison.after), exchange=draft.exchange
+        )
 
     async def compare(self, wanted: CompareWanted) -> ComparisonShown:
-        """Before and after, for this text."""
+        """The tokens before and after, for this text."""
         await self._check(wanted.ids)
-        told = await self._service.compacting.compare(wanted.view, wanted.ids, wanted.text)
-        return ComparisonShown(band(told.before), band(told.after))
+        comparison = await self._service.compacting.compare(wanted.view, wanted.ids, wanted.text)
+        return ComparisonShown(band(comparison.before), band(comparison.after))
 
     async def accept(self, wanted: CompactionWanted) -> AskedShown:
-        """The summary stands for them."""
+        """Replace the pairs by the summary."""
         await self._check(wanted.ids)
         return AskedShown(await self._service.compacting.accept(wanted.ids, wanted.text))
 
     async def undo(self, wanted: CompactionUndoWanted) -> Versioned:
-        """They are back, and the summary is gone."""
+        """Bring the pairs back and remove the summary."""
         await self._check((wanted.id,))
         await self._service.compacting.undo(wanted.id)
         return Versioned(self._service.chat.version)
@@ -267,8 +267,8 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class ChatParts:
-    """What the chat's calls are made of: the service, and what only they have to know. `settings` are as configured,
-    `models` are the names to offer, `toolsets` those of the configuration."""
+    """What the chat's calls need. `settings` are the configured ones, `models` the names to offer, `toolsets` those of
+    the configuration."""
 
     service: ChatService
     settings: ChatSettings
@@ -378,7 +378,7 @@ def _about_preferences(preferences: PreferenceCalls) -> dict[str, dict[str, Hand
 
 
 def _with_body(kind: type[W], act: Callable[[W], Awaitable[object]]) -> Handler:
-    """A call that needs nothing but its body."""
+    """A call that needs only its body."""
 
     async def handle(call: ApiCall) -> object:
         return await act(await read_body(call.receive, kind))
@@ -387,5 +387,5 @@ def _with_body(kind: type[W], act: Callable[[W], Awaitable[object]]) -> Handler:
 
 
 def _name(call: ApiCall) -> str:
-    """The id in the path; imported ones may hold anything."""
+    """The id in the path; ids of imported pairs may contain any characters."""
     return unquote(call.name)

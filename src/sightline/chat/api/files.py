@@ -1,15 +1,19 @@
-"""The calls by which chats go out as files and come in as such."""
+"""The calls that export and import chats as files."""
 
 import asyncio
+import base64
+import binascii
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api.downloads import download
+from sightline.chat.api.bodies import AttachmentWanted
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.shapes import ImportShown
+from sightline.chat.core.attachment import attachment, name_of, text_in
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
 from sightline.chat.core.history import ChatHistory
@@ -18,12 +22,136 @@ from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
+from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text
+from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
-from sightline.web.bodies import Query
-from sightline.web.request_body import read_bytes
+from sightline.web.bodies import Query, read_bytes
+from sightline.wire.media_type import BINARY, is_text, sniff
+
+_MADE_OF_BYTES: Final = ("image", "audio", "video")
+_ENDINGS: Final[Mapping[str, str]] = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+}
+_LONGEST_NAME: Final = 200
+
+
+def parts_from_uploads(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]:
+    """A part for each file, in their order."""
+    return tuple(_part(number, each) for number, each in enumerate(wanted, 1))
+
+
+def _part(number: int, wanted: AttachmentWanted) -> Part:
+    name = "".join(letter if letter.isprintable() else "?" for letter in wanted.name)[:_LONGEST_NAME].strip()
+    name = name or f"file {number}"
+    try:
+        data = base64.b64decode(wanted.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise _wrong(f"{name}: the data is no base64", "Send the bytes of the file in base64.") from None
+    if not data:
+        raise _wrong(f"{name}: the file is empty", "Leave it out, or check that it was saved.")
+    claimed, real = wanted.media_type.partition(";")[0].strip().lower(), sniff(data, name)
+    if _is_another(claimed, real):
+        found = "text" if is_text(real) else real
+        raise _wrong(
+            f"{name}: it claims to be {quote_word(claimed)}, but its bytes are {found}",
+            "Check that the file is whole, and attach it again under the right name.",
+        )
+    try:
+        return attachment(data, _with_extension(name, real))
+    except Fault as fault:
+        fault.status = 422
+        raise
+
+
+def _is_another(claimed: str, real: str) -> bool:
+    """Whether a file is not of the kind it claims to be. An image under the name of another image type is accepted as
+    what it is."""
+    if claimed == "image/svg+xml":
+        return not is_text(real)
+    main = claimed.partition("/")[0]
+    if main in _MADE_OF_BYTES:
+        return not real.startswith(f"{main}/") or is_text(real)
+    return claimed == "application/pdf" and real != claimed
+
+
+def _with_extension(name: str, kind: str) -> str:
+    ending = _ENDINGS.get(kind)
+    return name if "." in name or ending is None else f"{name}.{ending}"
+
+
+def _wrong(message: str, hint: str) -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+
+
+RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+"""Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
+
+_SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
+
+
+def media(part: Part) -> WebResponse:
+    """The bytes of a part: shown if they are an image, whatever type they claim; otherwise a download."""
+    data, name = _bytes(part), name_of(part)
+    kind = sniff(data, name)
+    if kind in RASTER:
+        return WebResponse(200, data, [(b"content-type", kind.encode()), _SANDBOX, *replies.GUARDED])
+    return download(data, name or "file")
+
+
+def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
+    """A download under this name."""
+    plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-" else "_" for letter in name)
+    disposition = (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
+    )
+    kept = (b"content-disposition", disposition.encode())
+    return WebResponse(200, data, [(b"content-type", media_type.encode()), kept, _SANDBOX, *replies.GUARDED])
+
+
+def size_of(part: Part) -> tuple[str, int]:
+    """The media type of a part and its size in bytes, as far as the bytes are here."""
+    match part:
+        case Text(text=text):
+            return "text/plain", len(text_in(text).encode("utf-8", "replace"))
+        case Image(source=source) | Document(source=source) | Audio(source=Inline() as source):
+            match source:
+                case Inline(media_type=media_type, data=coded):
+                    return media_type, len(coded) * 3 // 4 - coded[-2:].count("=")
+                case PlainText(text=text, media_type=media_type):
+                    return media_type, len(text.encode("utf-8", "replace"))
+                case Link(media_type=media_type):
+                    return media_type, 0
+                case FileId():
+                    return "", 0
+        case _:
+            return "", 0
+
+
+def _bytes(part: Part) -> bytes:
+    match part:
+        case Text(text=text):
+            return text_in(text).encode("utf-8", "replace")
+        case Image(source=Inline(data=coded)) | Document(source=Inline(data=coded)) | Audio(source=Inline(data=coded)):
+            try:
+                return base64.b64decode(coded)
+            except (binascii.Error, ValueError):
+                raise _not_found("the data of this file is damaged", "Attach it again.") from None
+        case Document(source=PlainText(text=text)):
+            return text.encode("utf-8", "replace")
+        case _:
+            raise _not_found("this file lies elsewhere", "Only what was attached here can be shown.")
+
+
+def _not_found(message: str, hint: str) -> Fault:
+    return Fault(Code.USAGE, message, hint=hint, status=404)
+
 
 MOST_IMPORTED: Final = 200 * 1024 * 1024
-"""Exports of some years are large; more than this is split first."""
+"""The largest import. Larger exports must be split first."""
 
 _KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
     "markdown": ("markdown", "chat.md", "text/markdown; charset=utf-8"),
@@ -33,14 +161,14 @@ _KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
 
 
 class Files:
-    """Writes and reads whole chats beside the loop, which others need meanwhile."""
+    """Reads and writes whole chats in a thread, so that the event loop stays free."""
 
     def __init__(self, service: ChatService, filters: Filters) -> None:
         self._service = service
         self._filters = filters
 
     async def export(self, query: Query) -> WebResponse:
-        """The pairs of a filter, those that a view shows, or all of them."""
+        """The pairs that match a filter, those that a view shows, or all of them."""
         kind = query.text("as") or "json"
         if kind not in _KINDS:
             hint = nearest(kind, _KINDS)
@@ -66,7 +194,7 @@ class Files:
         return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
 
     async def bring_in(self, query: Query, receive: Receive) -> ImportShown:
-        """What stands in a file; with `dry_run` only what would come of it."""
+        """Import a file; with `dry_run`, only report what it contains."""
         is_dry = query.is_set("dry_run")
         data = await read_bytes(receive, MOST_IMPORTED)
         if not data.strip():
@@ -105,7 +233,7 @@ class Files:
 
 
 def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
-    """Refuse an export that names topics which are neither in it nor here: its pairs would lose their place."""
+    """Refuse an export whose pairs name topics that are neither in it nor here."""
     known = {topic.id for topic in gathered.fact.topics}
     named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
     for what, topic in (*named, *((f"the pair {pair.id!r}", pair.topic) for pair in gathered.fact.pairs)):
@@ -116,7 +244,7 @@ def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
 
 
 def _new_topics(gathered: Gathered, history: ChatHistory) -> int:
-    """How many of its topics are not here yet, by their names from the top down."""
+    """How many of its topics are new here, by their paths."""
     paths: dict[str, tuple[str, ...]] = {}
     count = 0
     for topic in gathered.fact.topics:

@@ -1,10 +1,10 @@
-"""A pair as the page shows it, with its answer as far as that has come."""
+"""A pair as the page shows it, with its answer so far."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 from sightline.catalog.facts import Prices
-from sightline.chat.api.downloads import size_of
+from sightline.chat.api.files import size_of
 from sightline.chat.api.shapes import (
     AnswerShown,
     AttachmentShown,
@@ -16,8 +16,8 @@ from sightline.chat.api.shapes import (
 )
 from sightline.chat.core.attachment import kind_of, name_of
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of
 from sightline.chat.service.service import ChatService
@@ -25,22 +25,22 @@ from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, cost_of
 
 ModelPrices: TypeAlias = Callable[[str], Prices | None]
-"""What a model's tokens cost, by its name as the chat has it."""
+"""The prices of a model, by its name in the chat."""
 
 
 class PairShowing:
-    """Shows pairs. What is on its way is taken from memory."""
+    """Shows pairs. The answer that is arriving is taken from memory."""
 
     def __init__(self, service: ChatService, prices: ModelPrices) -> None:
         self._service = service
         self._prices = prices
 
     def row(self, pair: MessagePair, view: View) -> PairShown:
-        """The pair as it stands in a view."""
+        """The pair as it is in a view."""
         return PairShown(**self._fields(pair, view.sizer, view.standing(pair.id)))  # type: ignore[arg-type]
 
     def details(self, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]) -> PairOpened:
-        """The pair with all that is behind it."""
+        """The pair with all its details."""
         standing: Standing = "hidden" if view is None else view.standing(pair.id)
         fields = self._fields(pair, None if view is None else view.sizer, standing)
         return PairOpened(
@@ -50,7 +50,7 @@ class PairShowing:
         )
 
     def answer_of(self, pair: MessagePair) -> ChatAnswer | None:
-        """Its answer; while it is being sent, what has come of it."""
+        """Its answer; while it is being sent, what has arrived so far."""
         if pair.state != "sending":
             return pair.answer
         so_far = self._service.sends.so_far(pair.id)
@@ -77,7 +77,7 @@ class PairShowing:
         )
 
     def earlier(self, pair: MessagePair) -> tuple[ChatAnswer, ...]:
-        """The answers behind the one that is shown: also the one that stays until a new one has come."""
+        """The earlier answers, including the one that is kept until a new one has arrived."""
         is_kept = pair.state == "sending" and pair.answer is not None
         return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
 
@@ -114,12 +114,12 @@ class PairShowing:
 
 
 def band(estimate: Estimate) -> TokenBand:
-    """An estimate with its edges."""
+    """An estimate with its band."""
     return TokenBand(estimate.tokens, estimate.low, estimate.high)
 
 
 def trouble(cause: Trouble | None) -> TroubleShown | None:
-    """What stands in the place of an answer."""
+    """What is shown instead of an answer."""
     return (
         None
         if cause is None

@@ -1,9 +1,9 @@
-"""The calls about pairs: one with all that is behind it, its files, and what a person changes and marks."""
+"""The calls about pairs: show one with all its details, download its files, edit and mark pairs."""
 
 import msgspec
 
 from sightline.chat.api.bodies import EditWanted, IdsWanted, MarkWanted, SwapWanted
-from sightline.chat.api.downloads import media
+from sightline.chat.api.files import media
 from sightline.chat.api.pair_showing import PairShowing
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import PairOpened, Versioned
@@ -19,7 +19,7 @@ from sightline.chat.core.facts import (
     PairsStarred,
 )
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.view import View
 from sightline.chat.service.blocks import media_of
 from sightline.chat.service.service import ChatService
@@ -42,14 +42,14 @@ class PairCalls:
         self._records = records
 
     async def get(self, pair: str, query: Query) -> PairOpened:
-        """One pair; with `view` as it stands there."""
+        """One pair; with `view`, as it is in that view."""
         found = await self._find(pair)
         telemetry = self._service.sends.telemetry(pair) or await self._telemetry_of(found.exchange)
         return self._showing.details(found, await self._view(query), telemetry)
 
     async def media(self, pair: str, number: str, query: Query) -> WebResponse:
-        """The bytes of a file of the question, or `of=answer` of a picture in the answer; with `earlier=N` in that one
-        of the earlier answers."""
+        """The bytes of a file of the question; with `of=answer`, of an image in the answer; with `earlier=N`, in that
+        earlier answer."""
         found, of = await self._find(pair), query.text("of") or "question"
         if of not in ("question", "answer"):
             hint = "of is question or answer."
@@ -60,7 +60,7 @@ class PairCalls:
         return media(parts[int(number)])
 
     async def edit(self, pair: str, wanted: EditWanted, query: Query) -> PairOpened:
-        """Other words in its question or its answer."""
+        """Change the text of the question or of the answer."""
         await self._find(pair)
         if wanted.user_text is None and wanted.assistant_text is None:
             hint = "Give user_text, assistant_text, or both."
@@ -69,21 +69,21 @@ class PairCalls:
         return await self.get(pair, query)
 
     async def swap(self, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
-        """One of the earlier answers in the place of this one."""
+        """Swap the answer with an earlier one."""
         await self._find(pair)
         await self._service.chat.happen(AnswerSwapped(pair, wanted.index))
         return await self.get(pair, query)
 
     async def mark(self, wanted: MarkWanted) -> Versioned:
-        """What a person says of pairs."""
+        """Mark pairs."""
         return await self._happen(wanted.ids, _mark(wanted))
 
     async def delete(self, wanted: IdsWanted) -> Versioned:
-        """They go."""
+        """Delete pairs."""
         return await self._happen(wanted.ids, PairsDeleted(wanted.ids))
 
     async def restore(self, wanted: IdsWanted) -> Versioned:
-        """They come back."""
+        """Restore pairs."""
         return await self._happen(wanted.ids, PairsRestored(wanted.ids))
 
     async def _happen(self, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
@@ -103,7 +103,7 @@ class PairCalls:
         return history.get(pair)
 
     async def _telemetry_of(self, exchange: str) -> tuple[SendTelemetry, ...]:
-        """What the record has of an earlier send, as far as it is still there."""
+        """The recorded telemetry of an earlier send, if it is still stored."""
         if not exchange:
             return ()
         try:
@@ -126,8 +126,8 @@ class PairCalls:
 
 
 def _mark(wanted: MarkWanted) -> ChatFact:
-    told = [name for name in _MARKS if getattr(wanted, name) is not None]
-    if len(told) != 1:
+    given = [name for name in _MARKS if getattr(wanted, name) is not None]
+    if len(given) != 1:
         hint = f"Give one of {', '.join(_MARKS)}."
         raise Fault(Code.INVALID_REQUEST, "it is one mark at a time", hint=hint, status=422)
     if wanted.star is not None:

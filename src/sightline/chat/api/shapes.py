@@ -1,5 +1,4 @@
-"""The answers of the chat's calls as values. The page's types are written from these, so that both sides mean the
-same."""
+"""The responses of the chat's calls as values. The page's types are generated from these."""
 
 from typing import Literal
 
@@ -7,18 +6,18 @@ import msgspec
 
 from sightline.chat.core.attachment import AttachmentKind
 from sightline.chat.core.pair import Flag, Hand, LifecycleState
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Parameters
 from sightline.chat.service.blocks import Block
 from sightline.errors import CancelReason
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
-from sightline.workbench.shapes import FaultShown
+from sightline.web.replies import FaultShown
 
 
 class TokenBand(msgspec.Struct, frozen=True):
-    """An estimate: what is likely, and between what."""
+    """An estimate: the likely number, and its bounds."""
 
     tokens: int
     low: int
@@ -29,7 +28,7 @@ class TokenBand(msgspec.Struct, frozen=True):
 
 
 class AttachmentShown(msgspec.Struct, frozen=True):
-    """A file that hangs on a question; `n` is its place among them, `size` in bytes, as far as it travels with it."""
+    """An attached file; `n` is its position, `size` its bytes, as far as they are here."""
 
     n: int
     kind: AttachmentKind
@@ -39,7 +38,7 @@ class AttachmentShown(msgspec.Struct, frozen=True):
 
 
 class CitationShown(msgspec.Struct, frozen=True):
-    """Where something in an answer came from."""
+    """A source of an answer."""
 
     title: str
     url: str
@@ -47,8 +46,8 @@ class CitationShown(msgspec.Struct, frozen=True):
 
 
 class AnswerShown(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, whole or as far as it has come. `predicted` is what its prompt was thought to take, beside what
-    `usage` says of it; `cost` is in US dollars."""
+    """An answer, complete or so far. `predicted` is the estimate of its prompt, next to the counts in `usage`; `cost`
+    is in US dollars."""
 
     blocks: tuple[Block, ...]
     text: str
@@ -67,7 +66,7 @@ class AnswerShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TroubleShown(msgspec.Struct, frozen=True):
-    """Why there is no answer; `line` stands where it would."""
+    """Why there is no answer; `line` is shown in its place."""
 
     code: str
     message: str
@@ -78,9 +77,9 @@ class TroubleShown(msgspec.Struct, frozen=True):
 
 
 class PairShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer
-    of another is kept; `earlier` is how many answers stand behind this one. `is_edited`: its words were changed while
-    the request was held, and these were sent."""
+    """A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier
+    answer is kept; `earlier` is the number of earlier answers. `is_edited`: its text was changed while the request was
+    held, and this is what was sent."""
 
     id: str
     topic: str
@@ -106,14 +105,14 @@ class PairShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PairOpened(PairShown, frozen=True, kw_only=True):
-    """A pair with all its answers, the oldest first, and what is told of its last send."""
+    """A pair with all its answers, oldest first, and the telemetry of its last send."""
 
     earlier_answers: tuple[AnswerShown, ...]
     telemetry: tuple[SendTelemetry, ...]
 
 
 class RowsShown(msgspec.Struct, frozen=True, rename={"first": "from"}):
-    """Some of what is on screen, the oldest first; `from` is the place of the first of them."""
+    """Some of the pairs on screen, oldest first; `from` is the position of the first."""
 
     version: int
     total: int
@@ -122,7 +121,7 @@ class RowsShown(msgspec.Struct, frozen=True, rename={"first": "from"}):
 
 
 class PlaceShown(msgspec.Struct, frozen=True):
-    """Where a pair stands on screen, if it does."""
+    """The position of a pair on screen, if it is there."""
 
     index: int | None
 
@@ -131,7 +130,7 @@ class PlaceShown(msgspec.Struct, frozen=True):
 
 
 class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds in the topic of the next question."""
+    """The settings that the topic of the next question inherits."""
 
     system_prompt: str
     instructions: str
@@ -142,7 +141,7 @@ class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CounterShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pairs go along, in short and with what stands behind it."""
+    """How many pairs are sent, in short and in detail."""
 
     text: str
     predicted: int
@@ -165,15 +164,14 @@ class RoomShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PausedShown(msgspec.Struct, frozen=True):
-    """What a send waits for; `can_go_at` is null where it never can."""
+    """What a send waits for; `can_go_at` is null if it can never go."""
 
     line: str
     can_go_at: float | None
 
 
 class LastShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The last send of a view. `telemetry` is the latest that is told of it, without its messages and pairs, which the
-    pair has."""
+    """The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has."""
 
     pair: str
     telemetry: SendTelemetry | None
@@ -182,10 +180,9 @@ class LastShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A view. `model` is the one that the next question is for, `selected` the one that a person has chosen, empty
-    where nobody has. `rows` is how many pairs are on screen, `start` the place of the first that goes along.
-    `newest_hidden` says that the newest pair of all is not on screen, `tools_trouble` why the topic's tools cannot be
-    used."""
+    """A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty.
+    `rows` is the number of pairs on screen, `start` the position of the first that is sent. `newest_hidden`: the newest
+    pair is not on screen. `tools_trouble` is why the topic's tools cannot be used."""
 
     view: str
     version: int
@@ -210,8 +207,8 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EstimateShown(msgspec.Struct, frozen=True):
-    """How large the next request is, and whether its question fits. `line` says so to a person; `prompt` is what is
-    planned for the question alone."""
+    """The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for
+    the question alone."""
 
     tokens: int
     low: int
@@ -223,8 +220,8 @@ class EstimateShown(msgspec.Struct, frozen=True):
 
 
 class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The exact body that the next send would make; where it would make none, `trouble` says why. `losses` and
-    `additions` are what its dialect cannot say and what it demands besides."""
+    """The exact body of the next send; `trouble` says why there is none. `losses` and `additions` are what its dialect
+    cannot express and what it requires in addition."""
 
     body: str
     body_sha256: str
@@ -246,21 +243,21 @@ class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskedShown(msgspec.Struct, frozen=True):
-    """The pair that a question or a summary became."""
+    """The pair of a new question or summary."""
 
     pair: str
 
 
 class Versioned(msgspec.Struct, frozen=True):
-    """It is done; the history has this version."""
+    """Done; the history has this version."""
 
     version: int
 
 
 class CommandShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a command did, or would do: to how many pairs, and how the first of them begin. `confirm`: a person is to be
-    asked before it is done. `export` is the address of the file, `compact` are the pairs to sum up, `ids` those that a
-    `:delete` has deleted, to be restored by."""
+    """What a command did, or would do: the number of pairs, and how the first of them begin. `confirm`: the user must
+    confirm first. `export` is the address of the file, `compact` are the pairs to summarise, `ids` those that `:delete`
+    has deleted, so that they can be restored."""
 
     command: Literal["export", "tchange", "delete", "hud", "compact"]
     count: int
@@ -276,7 +273,7 @@ class CommandShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ImportShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a file, or would: new pairs and topics, and pairs that were here already."""
+    """What an import added, or would add: new pairs and topics, and pairs that were here already."""
 
     pairs: int
     topics: int
@@ -286,8 +283,8 @@ class ImportShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic; null is as above it. `path` are the names from the top down, `direct` and `total` how many pairs are in
-    it, and in it and all below it."""
+    """A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of
+    pairs in it, and in it and all topics below."""
 
     id: str
     name: str
@@ -306,32 +303,32 @@ class TopicShown(msgspec.Struct, frozen=True, kw_only=True):
 class SettingsShown(
     ChatSettings, frozen=True, kw_only=True, omit_defaults=False, forbid_unknown_fields=False, rename="camel"
 ):
-    """All settings of the chat as they are in force, under the names that the workflow has for them."""
+    """All active settings of the chat, under their public names."""
 
 
 class SavedFilterShown(msgspec.Struct, frozen=True):
-    """A filter that is called by `@name`."""
+    """A filter that is used as `@name`."""
 
     name: str
     filter: str
 
 
 class PreferencesShown(msgspec.Struct, frozen=True):
-    """What a person has set in the page, over what is configured."""
+    """The user's preferences, and the configured settings below them."""
 
     settings: SettingsShown
     saved_filters: tuple[SavedFilterShown, ...]
 
 
 class ComparisonShown(msgspec.Struct, frozen=True):
-    """The tokens of some pairs, and of the summary that would stand for them."""
+    """The tokens of some pairs, and of the summary that would replace them."""
 
     before: TokenBand
     after: TokenBand
 
 
 class DraftShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary as the model drafted it."""
+    """A summary that the model drafted."""
 
     text: str
     before: TokenBand

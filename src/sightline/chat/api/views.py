@@ -1,8 +1,9 @@
-"""The calls about a view: what it shows, how large the next question is, and what it would send."""
+"""The calls about a view: its state, the size of the next question, and what would be sent."""
 
 import msgspec
 
 from sightline.chat.api.bodies import EstimateWanted, PreviewWanted, ViewWanted
+from sightline.chat.api.files import parts_from_uploads
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.pair_showing import PairShowing, trouble
 from sightline.chat.api.refusals import not_there
@@ -18,22 +19,21 @@ from sightline.chat.api.shapes import (
     RowsShown,
     ViewShown,
 )
-from sightline.chat.api.uploads import parts_from_uploads
-from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.previews import SendPreview
 from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Fault
 from sightline.exchange.prepare import Prepared
 from sightline.web.bodies import Query
-from sightline.workbench.shapes import FaultShown
+from sightline.web.replies import FaultShown
 
 MOST_ROWS = 200
 EMBEDDED = "the embedded model, on this machine"
 
 
 class ViewCalls:
-    """Answers them from the service's views."""
+    """Answers from the service's views."""
 
     def __init__(self, service: ChatService, filters: Filters, showing: PairShowing) -> None:
         self._service = service
@@ -41,7 +41,7 @@ class ViewCalls:
         self._showing = showing
 
     async def update(self, view: str, wanted: ViewWanted) -> ViewShown:
-        """Another filter, model or topic."""
+        """Change its filter, model or topic."""
         history = await self._service.chat.load()
         if wanted.topic is not None and wanted.topic not in history.topics:
             raise not_there("topic", wanted.topic)
@@ -52,12 +52,12 @@ class ViewCalls:
         return self._view_shown(looking)
 
     async def get(self, view: str, query: Query) -> ViewShown:
-        """The view as it is now; `text_tokens` is what the draft takes."""
+        """The current state; `text_tokens` is the size of the draft."""
         tokens = query.number("text_tokens", -1)
         return self._view_shown(await self._service.views.get(view), tokens if tokens >= 0 else None)
 
     async def rows(self, view: str, query: Query) -> RowsShown:
-        """Some of what is on screen."""
+        """Some of the pairs on screen."""
         first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
         looking = await self._service.views.get(view)
         rows = looking.rows
@@ -66,17 +66,19 @@ class ViewCalls:
         return RowsShown(self._service.chat.version, rows.total, min(first, rows.total), shown)
 
     async def place(self, view: str, query: Query) -> PlaceShown:
-        """Where a pair stands on screen."""
+        """The position of a pair on screen."""
         looking = await self._service.views.get(view)
         return PlaceShown(looking.rows.place(query.text("pair")))
 
     async def estimate(self, wanted: EstimateWanted) -> EstimateShown:
-        """How large a draft is."""
+        """The size of a draft."""
         sized = await self._service.previews.estimate(
             wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
         )
-        told = sized.estimate
-        return EstimateShown(told.tokens, told.low, told.high, sized.limit, sized.fits, sized.line, sized.prompt)
+        estimate = sized.estimate
+        return EstimateShown(
+            estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
+        )
 
     async def preview(self, wanted: PreviewWanted) -> PreviewShown:
         """The exact body of the next send."""
@@ -161,12 +163,12 @@ def _last(sent: ViewSend) -> LastShown:
 
 
 def _in_short(telemetry: SendTelemetry) -> SendTelemetry:
-    """What fits behind a counter: the numbers, and none of the conversation."""
+    """The numbers of a telemetry record, without the conversation."""
     return msgspec.structs.replace(telemetry, messages=(), selection=(), trimming_removed=())
 
 
 def _preview_shown(preview: SendPreview) -> PreviewShown:
-    prepared, estimate, told = preview.prepared, preview.estimate, preview.trouble
+    prepared, estimate, trouble = preview.prepared, preview.estimate, preview.trouble
     return PreviewShown(
         body="" if prepared is None else prepared.body.decode("utf-8", "replace"),
         body_sha256="" if prepared is None else prepared.sha256,
@@ -181,12 +183,12 @@ def _preview_shown(preview: SendPreview) -> PreviewShown:
         left_out_preflight=preview.left_out_preflight,
         losses=() if prepared is None else prepared.report.losses,
         additions=() if prepared is None else prepared.report.additions,
-        trouble=None if told is None else FaultShown(told.code, told.message, told.hint),
+        trouble=None if trouble is None else FaultShown(trouble.code, trouble.message, trouble.hint),
     )
 
 
 def _address(prepared: Prepared) -> str:
-    """Where it goes. The embedded model has an address only while it runs, which nobody else can use."""
+    """The address it goes to. The embedded model has one only while it runs, and no one else can use it."""
     if prepared.choice.provider.embedded:
         return EMBEDDED
     url = prepared.call.url

@@ -1,7 +1,7 @@
-"""The chat's core: what is visible is what is sent.
+"""The pure core of the chat: what is visible is what is sent.
 
-Pairs of question and answer in a tree of topics, their history as facts, which of them a filter shows, which of those
-go along with the next question, how a request is made of them and made smaller when a provider finds it too large, and
-how chats come in from elsewhere and go out again. It may import `dialects`, `filters`, `tokens` and what is below them.
-It never sends, stores or reads the clock: outcomes, times and ids are handed in.
+Pairs of question and answer in a tree of topics; their history as facts; filters that choose the visible pairs; the
+boundary of those that are sent; the request made of them, and how it shrinks when a provider finds it too large;
+imports and exports. It may import `dialects`, `filters`, `tokens` and what is below them. It never sends, stores or
+reads the clock: outcomes, times and ids are passed in.
 """

@@ -1,4 +1,4 @@
-"""A file as a part of a message: text in place under its name, images, PDFs and sound as what they are."""
+"""A file as a part of a message: text under its name, images, PDFs and sound as what they are."""
 
 import base64
 import re
@@ -16,7 +16,7 @@ _FENCED = re.compile(r"File: (?P<name>.*)\n(?P<fence>`{3,})\n(?P<text>.*?)\n?(?P
 
 
 def attachment(data: bytes, name: str, place: str = "") -> Part:
-    """The part that these bytes are, whatever the name says. `place` is what the file is called in a mistake."""
+    """The part for these bytes, whatever the name says. `place` is the file's name in error messages."""
     place, kind = place or name, sniff(data, name)
     if is_text(kind):
         return Text(_fence(data.decode(encoding_of(data)), name, place))
@@ -48,7 +48,7 @@ def kind_of(part: Part) -> AttachmentKind:
 
 
 def name_of(part: Part) -> str:
-    """The file's name, as far as it is told."""
+    """The file's name, if it is known."""
     match part:
         case Text(text=text):
             found = _FENCED.fullmatch(text)
@@ -60,15 +60,15 @@ def name_of(part: Part) -> str:
 
 
 def text_in(text: str) -> str:
-    """What was in a text file, without what was put around it."""
+    """The text of a text file, without the fences around it."""
     found = _FENCED.fullmatch(text)
     return text if found is None else found["text"]
 
 
 def _fence(text: str, name: str, place: str) -> str:
-    """The text under its name, between fences that are longer than any in it."""
+    """The text under its name, in a fence longer than any fence inside it."""
     if not text.strip():
-        raise Fault(Code.USAGE, f"{place}: there is no text in the file", hint="Leave it out.")
+        raise Fault(Code.USAGE, f"{place}: the file has no text", hint="Leave it out.")
     fence = max(_FENCES.findall(text), key=len, default="``") + "`"
     end = "" if text.endswith("\n") else "\n"
     return f"File: {name}\n{fence}\n{text}{end}{fence}\n"

@@ -1,4 +1,4 @@
-"""What is done with pairs by a line of text: a filter, a colon, and the name of what to do with those that it takes."""
+"""Commands: a filter, a colon, and what to do with the pairs that match."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from sightline.filters.terms import Piece, Source
 ExportAs: TypeAlias = Literal["markdown", "json", "jsonl"]
 
 MOST_UNFORCED = 50
-"""So many pairs are deleted without being asked twice."""
+"""More pairs than this are deleted only with `force`."""
 
 _COMMAND = re.compile(r"\s+:(?=[a-z]|$)", re.IGNORECASE)
 _WORD = re.compile(r"""[^\s'"]+""")
@@ -24,8 +24,8 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """They go out as a file. `whole_topics` makes one line of JSONL of a whole topic. Without a `filename` it gets one
-    by its kind."""
+    """Export the pairs as a file. With `whole_topics`, a topic is one line of JSONL. Without a `filename` the default
+    of its kind is used."""
 
     to: ExportAs = "json"
     filename: str = ""
@@ -34,8 +34,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Tchange:
-    """They go to the topic at this path, which `create` makes where it is missing; without one, to the topic at
-    hand."""
+    """Move the pairs to the topic at this path, by default the current one; `create` makes missing topics."""
 
     path: tuple[str, ...] | None = None
     create: bool = False
@@ -43,25 +42,25 @@ class Tchange:
 
 @dataclass(frozen=True, slots=True)
 class DeletePairs:
-    """They go, and can come back. Many of them go only with `force`."""
+    """Delete the pairs; they can be restored. Deleting many needs `force`."""
 
     force: bool = False
 
     def needs_force(self, count: int) -> bool:
-        """Whether so many are too many to be deleted by such a short word."""
+        """Whether so many pairs are deleted only with `force`."""
         return count > MOST_UNFORCED and not self.force
 
 
 @dataclass(frozen=True, slots=True)
 class Hud:
-    """What stands behind the counter is shown, or not any more."""
+    """Show or hide the details of the counter."""
 
     on: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """A summary is to take their place."""
+    """Replace the pairs by a summary."""
 
 
 Action: TypeAlias = Export | Tchange | DeletePairs | Hud | Compact
@@ -69,8 +68,7 @@ Action: TypeAlias = Export | Tchange | DeletePairs | Hud | Compact
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """What to do with those that `filter` takes. `is_dry` only tells what would be done; `is_sure` asks nobody
-    before."""
+    """What to do with the pairs that match `filter`. `is_dry` only reports it; `is_sure` skips the confirmation."""
 
     filter: str
     action: Action
@@ -80,8 +78,8 @@ class ChatCommand:
 
 
 def command_place(text: str) -> int | None:
-    """Where the colon of the command stands: the first one outside of quotes and parentheses that does not belong to a
-    field, which has it right behind its name. None where the text is only a filter."""
+    """The index of the command's colon: the first one outside of quotes and parentheses that is not a field's, which
+    follows its name directly. None if the text is only a filter."""
     source, depth = Source(text), 0
     while True:
         source.skip_space()
@@ -96,7 +94,7 @@ def command_place(text: str) -> int | None:
 
 
 def _pass_term(source: Source, *, is_open: bool) -> None:
-    """Go on behind the next term, as the filter's reader does."""
+    """Skip the next term as the filter parser does."""
     if _has_passed_quotes(source):
         return
     source.word()
@@ -112,7 +110,8 @@ def _has_passed_quotes(source: Source) -> bool:
 
 
 def read_command(text: str) -> ChatCommand | None:
-    """The command in a line, its filter not yet read; None where there is none. A mistake is a fault with its place."""
+    """The command in a line, with its filter not yet parsed; None if there is none. Raises a Fault with the place of a
+    mistake."""
     place = command_place(text)
     if place is None:
         return None
@@ -138,7 +137,7 @@ def read_command(text: str) -> ChatCommand | None:
 
 
 def check_deletable(filter_text: str, expression: Expression) -> None:
-    """Refuse to delete by a filter that takes other pairs from one moment to the next."""
+    """Refuse to delete by a filter whose matches change from one moment to the next."""
     terms = {_MOVING[type(term)] for term in set_terms(expression) if type(term) in _MOVING}
     if terms:
         raise Source(filter_text, 0, "command").wrong(
@@ -154,7 +153,7 @@ _MOVING: Mapping[type, str] = {Latest: "r", InContext: "o", OwnTopic: "t"}
 
 @dataclass(slots=True)
 class _Rest:
-    """The words behind a command's name that nobody has taken yet."""
+    """The words behind a command's name that are not used yet."""
 
     source: Source
     name: Piece
@@ -166,7 +165,7 @@ class _Rest:
         return bool(found)
 
     def take_value(self, option: str) -> Piece | None:
-        """The value of an option, behind a blank or a =."""
+        """The value of an option, after a blank or a `=`."""
         for place, word in enumerate(self.words):
             if word.text.startswith(f"{option}="):
                 del self.words[place]
@@ -180,7 +179,7 @@ class _Rest:
         return None
 
     def argument(self) -> Piece | None:
-        """The next word that is no option."""
+        """The next word that is not an option."""
         found = next((word for word in self.words if not word.text.startswith("--")), None)
         self.words = [word for word in self.words if word is not found]
         return found
@@ -250,16 +249,16 @@ COMMANDS: Mapping[str, str] = {
     "hud": "on or off: what stands behind the counter",
     "compact": "a summary in their place",
 }
-"""What each command does, for whoever begins to write one."""
+"""What each command does, for completion."""
 
 
 def options_of(name: str) -> tuple[str, ...]:
-    """What can stand behind a command; nothing behind one that is none."""
+    """The options of a command; none if it is unknown."""
     return (*_OPTIONS[name], _DRY, _SURE) if name in _OPTIONS else ()
 
 
 def topic_path(text: str) -> tuple[str, ...]:
-    """The names in `A > B` or `/A/B`; none is the topic of all topics."""
+    """The names in `A > B` or `/A/B`; none for the root topic."""
     names: Iterable[str] = text.split("/" if text.strip().startswith("/") else ">")
     return tuple(name for each in names if (name := each.strip()))
 
@@ -270,7 +269,7 @@ def _is_name(text: str) -> bool:
 
 
 def _words(source: Source) -> list[Piece]:
-    """The rest of the line in words. Quotes keep blanks in a word, also behind the = of an option."""
+    """The rest of the line as words. Quotes keep blanks in a word, also after the `=` of an option."""
     words: list[Piece] = []
     source.skip_space()
     while source.next:

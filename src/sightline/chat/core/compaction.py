@@ -1,21 +1,20 @@
-"""A summary in the place of older pairs, as a person's tool: drafted, looked at, changed, accepted, undone."""
+"""A summary that replaces older pairs: drafted, edited, accepted and undone by the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.assembly import concatenate, question
 from sightline.chat.core.facts import PairsCompacted
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import Sizer, concatenate, question
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.tokens.estimate import Estimate, sum_estimates
 
 INSTRUCTION = (
-    "Write a summary of the conversation above that can stand in its place, so that we can go on without it. Keep "
+    "Write a summary of the conversation above that can replace it, so that we can continue without it. Keep "
     "decisions, facts, names, numbers, open questions and what was asked for; leave out pleasantries. Write only the "
     "summary."
 )
@@ -23,7 +22,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a compaction would change: the pairs, and their tokens before and after."""
+    """What a compaction changes: the pairs, and their tokens before and after."""
 
     ids: tuple[str, ...]
     before: Estimate
@@ -31,20 +30,20 @@ class Compaction:
 
     @property
     def saved(self) -> int:
-        """The likely number of tokens that it saves; below 0 where the summary is longer than what it sums up."""
+        """The likely number of tokens saved; negative if the summary is longer than the pairs."""
         return self.before.tokens - self.after.tokens
 
 
 def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str = INSTRUCTION) -> Prompt:
-    """The request for a draft: the pairs as they stand, and what to do with them."""
+    """The request for a draft: the pairs, and the instruction to summarise them."""
     if not pairs:
         raise Fault(Code.USAGE, "there is nothing to sum up", hint="Choose some pairs.")
-    told = concatenate(map(sizer.messages, pairs))
-    return Prompt((*told, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
+    messages = concatenate(map(sizer.messages, pairs))
+    return Prompt((*messages, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
 
 
 def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
-    """Before and after, for this text of the summary."""
+    """The tokens before and after, for this summary."""
     asked = question(text)
     return Compaction(
         tuple(pair.id for pair in pairs),
@@ -56,8 +55,8 @@ def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction
 def compaction_fact(
     history: ChatHistory, ids: Sequence[str], text: str, *, new_id: str, model: str = ""
 ) -> PairsCompacted:
-    """The fact that puts the summary in the place of these pairs: as a question without an answer, in the topic and at
-    the time of the newest of them."""
+    """The fact that replaces these pairs by the summary: a question without an answer, in the topic and at the time of
+    the newest of them."""
     if not ids or not text.strip():
         raise Fault(Code.USAGE, "a summary needs a text and pairs to stand for", hint="Choose some, and write it.")
     pairs = sorted(map(history.get, ids), key=lambda pair: history.key(pair.id))

@@ -1,18 +1,16 @@
-"""A chat for elsewhere: to be read (Markdown), to be kept (JSON), to train with (JSONL)."""
+"""Exports of a chat: Markdown to read, JSON to keep, JSONL to train with."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
-from sightline.chat.core.assembly import concatenate, messages_of
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.maichat import OWN_SCHEMA, ExtraFields
 from sightline.chat.core.imports.markdown import escape
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.prelude import compose_system_prelude
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.topics import Topic
+from sightline.chat.core.sizing import ChatSettings, concatenate, messages_of
+from sightline.chat.core.topics import Topic, compose_system_prelude
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.model.json import JsonObject
@@ -27,8 +25,8 @@ _TRAINING = "openai-chat"
 
 
 def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
-    """The pairs in their order, to be read and to be imported again."""
-    # In pieces, here and below: whoever writes a large export in a thread lets others go on in between.
+    """The pairs in order, to be read and to be imported again."""
+    # In pieces, here and below, so that a large export in a thread lets other threads run in between.
     return _text([f"# {title}", ""]) + b"".join(b"\n" + _text(_paragraphs(history, pair)) for pair in pairs)
 
 
@@ -51,7 +49,7 @@ def _text(lines: list[str]) -> bytes:
 
 
 def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
-    """The pairs with all that is known of them, and the topics."""
+    """The pairs with all their data, and the topics."""
 
     def depth(topic: Topic) -> int:
         return len(history.topics.path(topic.id))
@@ -69,8 +67,8 @@ def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, f
 def to_jsonl(
     history: ChatHistory, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
 ) -> bytes:
-    """One line of messages for each pair that has a whole answer, or for each topic's pairs together: the form in which
-    models are trained."""
+    """One line of messages for each pair with a complete answer, or for each topic's pairs together: the format for
+    training."""
     answered = [pair for pair in pairs if pair.state == "complete" and pair.answer and not pair.answer.is_partial]
     groups: dict[str, list[MessagePair]] = {}
     for pair in answered:
@@ -81,9 +79,9 @@ def to_jsonl(
 def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
     prelude = compose_system_prelude(history.topics.settings_for(pairs[0].topic), settings)
     system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
-    told = concatenate(messages_of(pair, _TRAINING) for pair in pairs)
-    written = dialect(_TRAINING).write_request(Request(messages=(*system, *told)), Target(), Report())
-    return encode({"messages": written["messages"]}) + b"\n" if told and isinstance(written, dict) else b""
+    messages = concatenate(messages_of(pair, _TRAINING) for pair in pairs)
+    written = dialect(_TRAINING).write_request(Request(messages=(*system, *messages)), Target(), Report())
+    return encode({"messages": written["messages"]}) + b"\n" if messages and isinstance(written, dict) else b""
 
 
 def _entry(history: ChatHistory, pair: MessagePair) -> JsonObject:

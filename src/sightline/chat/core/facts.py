@@ -1,32 +1,33 @@
-"""What can happen in a chat, as facts that are only ever added; its history is a fold over them."""
+"""The facts of a chat, and how they change a pair. Facts are only added; the history is a fold over them."""
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
-from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble
+from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble, text_answer
 from sightline.chat.core.topics import Topic
-from sightline.errors import CancelReason
-from sightline.model.parts import Part
+from sightline.errors import CancelReason, Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text
 
 
 class PairAsked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="asked"):
-    """A question went out, as a new pair at the end. `replaces` is the pair that it is asked instead of: one that had
-    failed, or one whose question was changed."""
+    """A question was sent as a new pair at the end. `replaces` is the pair that it replaces: one that failed, or whose
+    question was changed."""
 
     pair: MessagePair
     replaces: str = ""
 
 
 class PairAnswered(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="answered"):
-    """The answer has come; an earlier one is kept behind it."""
+    """The answer arrived; an earlier one is kept."""
 
     id: str
     answer: ChatAnswer
 
 
 class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="failed"):
-    """There is no answer, or only what had come of it."""
+    """There is no answer, or only part of one."""
 
     id: str
     trouble: Trouble
@@ -35,7 +36,7 @@ class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="cancelled"):
-    """It was broken off, usually by a person; what had come stays, marked as partial."""
+    """It was cancelled, usually by the user; what had arrived stays, marked as partial."""
 
     id: str
     partial: ChatAnswer | None = None
@@ -44,30 +45,29 @@ class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
 
 
 class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reasked"):
-    """The same question went out again, where it stands, perhaps to another model; its answer stays until a new one
-    has come."""
+    """The same question was sent again at its place, perhaps to another model. The answer stays until a new one has
+    arrived."""
 
     id: str
     model: str = ""
 
 
 class RunJoined(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_joined"):
-    """A run with tools answers it: one that begins, or one that was broken off and is taken up, so that the pair waits
-    again."""
+    """A run with tools answers it: a new one, or one that was interrupted and is resumed. The pair is sending again."""
 
     id: str
     run: str
 
 
 class AnswerSwapped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="swapped"):
-    """One of the earlier answers is the answer again, and the answer is the last of the earlier ones."""
+    """An earlier answer became the answer, and the answer became the last of the earlier ones."""
 
     id: str
     index: int = -1
 
 
 class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="edited"):
-    """A person changed what stands there; None is as it was."""
+    """The user changed the text; None is unchanged."""
 
     id: str
     user_text: str | None = None
@@ -76,8 +76,8 @@ class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="revised"):
-    """A person edited a request while it was held, and this is what was sent of the pair; None is as it was. It may
-    still wait for its answer."""
+    """The user edited the request while it was held, and this was sent of the pair; None is unchanged. The pair may
+    still be waiting for its answer."""
 
     id: str
     user_text: str | None = None
@@ -100,63 +100,63 @@ Event: TypeAlias = (
 
 
 class PairsStarred(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="starred"):
-    """They have so many stars."""
+    """They got so many stars."""
 
     ids: tuple[str, ...]
     star: Star
 
 
 class PairsFlagged(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="flagged"):
-    """They have this colour."""
+    """They got this colour."""
 
     ids: tuple[str, ...]
     flag: Flag
 
 
 class PairsMoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="moved"):
-    """They belong to this topic."""
+    """They were moved to this topic."""
 
     ids: tuple[str, ...]
     topic: str
 
 
 class PairsHandled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="handled"):
-    """A person took them in or left them out by hand, or leaves it to the filter again."""
+    """The user included or excluded them by hand, or left it to the filter again."""
 
     ids: tuple[str, ...]
     hand: Hand
 
 
 Mark: TypeAlias = PairsStarred | PairsFlagged | PairsMoved | PairsHandled
-"""What a person says of pairs, without touching what they say."""
+"""What the user notes about pairs, without changing their text."""
 
 
 class PairsDeleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="deleted"):
-    """They are gone from the history, and can come back."""
+    """They were deleted, and can be restored."""
 
     ids: tuple[str, ...]
 
 
 class PairsRestored(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="restored"):
-    """They are back where they were."""
+    """They were restored to their places."""
 
     ids: tuple[str, ...]
 
 
 class PairsCompacted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="compacted"):
-    """A summary stands in the place of the pairs in its `summary_of`, which stay below it."""
+    """A summary replaced the pairs in its `summary_of`, which are kept."""
 
     summary: MessagePair
 
 
 class CompactionUndone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="compaction_undone"):
-    """The pairs stand where they stood, and the summary is gone."""
+    """The pairs are back at their places, and the summary is removed."""
 
     id: str
 
 
 class ChatImported(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="imported"):
-    """Pairs and their topics came from elsewhere, each to its place in time. Those that are here already stay."""
+    """Pairs and their topics were imported, each to its place in time. Those that are here already stay."""
 
     topics: tuple[Topic, ...]
     pairs: tuple[MessagePair, ...]
@@ -167,19 +167,19 @@ Presence: TypeAlias = PairsDeleted | PairsRestored | PairsCompacted | Compaction
 
 
 class TopicAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_added"):
-    """There is one more topic."""
+    """A topic was added."""
 
     topic: Topic
 
 
 class TopicChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_changed"):
-    """A topic has another name, place, prompt, model or parameters."""
+    """A topic got another name, parent, prompt, model or parameters."""
 
     topic: Topic
 
 
 class TopicRemoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_removed"):
-    """There is one topic less; it was empty."""
+    """An empty topic was removed."""
 
     id: str
 
@@ -210,3 +210,154 @@ ChatFact: TypeAlias = (
     | TopicChanged
     | TopicRemoved
 )
+
+
+CANCELLED = Trouble("cancelled", "broken off before anything came", hint="Ask again, or delete it.")
+
+INTERRUPTED = Trouble("interrupted", "the program ended before the answer had come", hint="Ask again, or delete it.")
+
+
+def new_pair(fact: PairAsked) -> MessagePair:
+    """The new pair, which is being sent."""
+    return msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
+
+
+def after(
+    pair: MessagePair,
+    fact: PairAnswered
+    | PairFailed
+    | PairCancelled
+    | PairReasked
+    | RunJoined
+    | AnswerSwapped
+    | PairEdited
+    | PairRevised,
+) -> MessagePair:
+    """The pair after this event. Raises a Fault if the event is not allowed in its state."""
+    is_sending = pair.state == "sending"
+    match fact:
+        case PairAnswered() | PairFailed() | PairCancelled():
+            if not is_sending:
+                raise _wrong(pair, "is not waiting for an answer", "It has come to its end already.")
+            return _end(pair, fact)
+        case RunJoined(run=run):
+            return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
+        case PairRevised():
+            return _revise(pair, fact)
+        case PairReasked() | AnswerSwapped() | PairEdited():
+            if is_sending:
+                raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
+            return _change(pair, fact)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
+    """The pair with this mark."""
+    match fact:
+        case PairsStarred(star=star):
+            return msgspec.structs.replace(pair, star=star)
+        case PairsFlagged(flag=flag):
+            return msgspec.structs.replace(pair, flag=flag)
+        case PairsMoved(topic=topic):
+            return msgspec.structs.replace(pair, topic=topic)
+        case PairsHandled(hand=hand):
+            return msgspec.structs.replace(pair, hand=hand)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
+    replaced = msgspec.structs.replace
+    came = fact.answer if isinstance(fact, PairAnswered) else fact.partial
+    if came is not None and came.run:
+        pair = _without_beginning(pair, came.run)
+    if isinstance(fact, PairAnswered):
+        earlier = pair.earlier if pair.answer is None else (*pair.earlier, pair.answer)
+        model, exchange = pair.asking or pair.model, fact.answer.exchange or pair.exchange
+        pair = replaced(pair, answer=fact.answer, earlier=earlier, model=model, asking="", run=fact.answer.run)
+        return replaced(pair, state="complete", trouble=None, exchange=exchange)
+    partial = fact.partial if fact.partial is not None and fact.partial.messages else None
+    exchange = fact.exchange or pair.exchange
+    trouble = fact.trouble if isinstance(fact, PairFailed) else replaced(CANCELLED, reason=fact.reason)
+    if pair.answer is not None:  # it was asked again, and what it had stays
+        earlier = pair.earlier if partial is None else (*pair.earlier, partial)
+        return replaced(pair, earlier=earlier, asking="", state="complete", trouble=trouble, exchange=exchange)
+    if isinstance(fact, PairCancelled) and partial is not None:
+        partial = replaced(partial, finish="cancelled", reason=fact.reason)
+        return replaced(pair, answer=partial, state="complete", trouble=None, exchange=exchange)
+    return replaced(pair, answer=partial, state="error", trouble=trouble, exchange=exchange)
+
+
+def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
+    """The pair without the partial answer of an interrupted run: the answer of the resumed run contains it."""
+
+    def is_beginning(answer: ChatAnswer) -> bool:
+        return answer.is_partial and answer.run == run
+
+    answer = None if pair.answer is not None and is_beginning(pair.answer) else pair.answer
+    earlier = tuple(each for each in pair.earlier if not is_beginning(each))
+    return msgspec.structs.replace(pair, answer=answer, earlier=earlier)
+
+
+def _change(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
+    match fact:
+        case PairReasked():
+            if pair.answer is None or pair.state == "error":
+                raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
+            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model, run="")
+        case AnswerSwapped(index=index):
+            return _swap(pair, index)
+        case PairEdited():
+            return _edit(pair, fact)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _swap(pair: MessagePair, index: int) -> MessagePair:
+    if not -len(pair.earlier) <= index < len(pair.earlier):
+        raise _wrong(pair, "has no such earlier answer", "Choose one that is there.")
+    earlier = list(pair.earlier)
+    answer = earlier.pop(index)
+    kept = earlier if pair.answer is None else [*earlier, pair.answer]
+    return msgspec.structs.replace(
+        pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None, run=answer.run
+    )
+
+
+def _revise(pair: MessagePair, fact: PairRevised) -> MessagePair:
+    """The pair as it was sent."""
+    return msgspec.structs.replace(
+        pair,
+        user_text=pair.user_text if fact.user_text is None else fact.user_text,
+        attachments=pair.attachments if fact.attachments is None else fact.attachments,
+        answer=pair.answer if fact.answer is None else fact.answer,
+        is_edited=True,
+    )
+
+
+def _edit(pair: MessagePair, fact: PairEdited) -> MessagePair:
+    if fact.user_text is not None:
+        pair = msgspec.structs.replace(pair, user_text=fact.user_text)
+    if fact.attachments is not None:
+        pair = msgspec.structs.replace(pair, attachments=fact.attachments)
+    if fact.assistant_text is not None:
+        answer = text_answer("", model=pair.model) if pair.answer is None else pair.answer
+        answer = _with_text(answer, fact.assistant_text)
+        pair = msgspec.structs.replace(pair, answer=answer, state="complete", trouble=None)
+    return pair
+
+
+def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
+    """The answer with this text in its last message. Earlier text stays only if tool calls follow it."""
+    *rounds, last = answer.messages or (Message("assistant"),)
+    if last.role != "assistant":
+        rounds, last = [*rounds, last], Message("assistant")
+    parts = tuple(part for part in last.parts if not isinstance(part, Text))
+    said = (Text(text),) if text else ()
+    words = Message("assistant", (*parts, *said) if rounds else said, bare=not rounds)
+    return msgspec.structs.replace(answer, messages=(*rounds, words))
+
+
+def _wrong(pair: MessagePair, what: str, hint: str) -> Fault:
+    return Fault(Code.USAGE, f"the pair {pair.id!r} {what}", hint=hint)

@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 import msgspec
 
 from sightline.chat.core.facts import (
+    INTERRUPTED,
     AnswerSwapped,
     ChatFact,
     ChatImported,
@@ -34,22 +35,24 @@ from sightline.chat.core.facts import (
     TopicAdded,
     TopicChanged,
     TopicRemoved,
+    after,
+    apply_mark,
+    new_pair,
 )
-from sightline.chat.core.lifecycle import INTERRUPTED, after, apply_mark, new_pair
+from sightline.chat.core.matching import PairWords
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.pair_words import PairWords
 from sightline.chat.core.topics import ROOT, Topic, Topics
 from sightline.errors import Code, Fault
 
 Key: TypeAlias = tuple[float, ...]
 
 _FEW = 64
-"""So many are put in and taken out one by one; with more, the others are gone through once."""
+"""Up to so many pairs are inserted and removed one by one; for more, the list is rebuilt once."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """What a fact has changed: these pairs; with `is_wide`, more than is worth looking at one by one."""
+    """The pairs that a fact changed; with `is_wide`, so many that everything should be recomputed."""
 
     ids: tuple[str, ...] = ()
     is_wide: bool = False
@@ -59,16 +62,16 @@ Applying: TypeAlias = Callable[[], HistoryChange]
 
 
 class ChatHistory:
-    """The pairs from the oldest to the newest. A fact that cannot be is a fault, and changes nothing.
+    """The pairs from the oldest to the newest. A fact that is not allowed raises a Fault and changes nothing.
 
-    A pair that was deleted, or that a summary stands for, is not live: it is kept, and its place with it.
+    A pair that was deleted or replaced by a summary is not live; it is kept with its place.
     """
 
     def __init__(self, facts: Iterable[ChatFact] = ()) -> None:
         self.topics = Topics()
         self.words = PairWords()
         self.sending = ""
-        """The id of the pair that waits for its answer; there is one at most."""
+        """The id of the pair that waits for its answer; there is at most one."""
         self._pairs: dict[str, MessagePair] = {}
         self._keys: dict[str, Key] = {}
         self._live: list[str] = []
@@ -90,7 +93,7 @@ class ChatHistory:
 
     @property
     def newest(self) -> MessagePair | None:
-        """The last of them."""
+        """The newest live pair."""
         return self._pairs[self._live[-1]] if self._live else None
 
     def get(self, pair: str) -> MessagePair:
@@ -101,31 +104,32 @@ class ChatHistory:
         return found
 
     def latest(self, count: int) -> list[MessagePair]:
-        """The newest so many, the newest last."""
+        """The newest `count` pairs, newest last."""
         return [self._pairs[each] for each in self._live[max(0, len(self._live) - count) :]]
 
     def is_live(self, pair: str) -> bool:
-        """Whether it is there to be seen."""
+        """Whether it is neither deleted nor replaced."""
         return pair in self._pairs and pair not in self._deleted and pair not in self._summaries
 
     def key(self, pair: str) -> Key:
-        """What it is ordered by."""
+        """Its sort key."""
         return self._keys[pair]
 
     def summary_of(self, pair: str) -> str:
-        """The summary that stands for it, empty where none does."""
+        """The id of the summary that replaces it; empty if there is none."""
         return self._summaries.get(pair, "")
 
     def interruption(self) -> PairFailed | None:
-        """The fact that ends what was on its way when the program ended; None where nothing was."""
+        """The fact that ends a send which the end of the program interrupted; None if there is none."""
         return PairFailed(self.sending, INTERRUPTED) if self.sending else None
 
     def apply(self, fact: ChatFact) -> HistoryChange:
-        """One more fact, and what it changes."""
+        """Apply a fact and return what it changes."""
         return self.check(fact)()
 
     def check(self, fact: ChatFact) -> Applying:
-        """What applies a fact that can be, as long as no other comes between; until it is called, nothing changes."""
+        """Check a fact and return a function that applies it. Until it is called, nothing changes; no other fact may
+        come in between."""
         match fact:
             case (
                 PairAsked()
@@ -293,7 +297,7 @@ class ChatHistory:
             for pair in fact.pairs:
                 if pair.id not in self._pairs:
                     home = renamed.get(pair.topic, pair.topic)
-                    state = "idle" if pair.state == "sending" else pair.state  # nobody waits for that answer here
+                    state = "idle" if pair.state == "sending" else pair.state  # no one waits for that answer here
                     home = home if home in topics else ROOT
                     pair = msgspec.structs.replace(pair, topic=home, state=state, summary_of=())
                     self._keep(pair, (pair.at, self._next()))
@@ -358,7 +362,7 @@ class ChatHistory:
             insort(self._live, each, key=self.key)
 
     def _insert(self, ids: list[str]) -> None:
-        """These, which are in their order; most often nothing stands between them."""
+        """Insert pairs that are already sorted; usually there is nothing between them."""
         start = bisect_left(self._live, self.key(ids[0]), key=self.key)
         end = bisect_left(self._live, self.key(ids[-1]), lo=start, key=self.key)
         self._live[start:end] = sorted((*self._live[start:end], *ids), key=self.key)

@@ -1,7 +1,7 @@
-"""A filter made ready for one history, so that a hundred thousand pairs are gone through in a moment.
+"""A filter prepared for one history, so that a hundred thousand pairs are searched in a moment.
 
-It means what `filter.predicate` says; what is done here is to look at each topic, each model and each bound once, and
-not once for each pair.
+It means the same as `filters.predicate`. The difference: each topic, model and bound is looked at once, not once per
+pair.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,6 @@ from operator import eq, ge, gt, le, lt
 from typing import TypeAlias, assert_never
 
 from sightline.chat.core.pair import LifecycleState, MessagePair
-from sightline.chat.core.pair_words import PairWords
 from sightline.chat.core.topics import Topics
 from sightline.filters.expression import (
     AgeTerm,
@@ -36,13 +35,35 @@ from sightline.filters.fields import SUMS
 from sightline.filters.predicate import Value, fits, fold_case, is_filed, literal, matches, occurs, plain
 from sightline.model.usage import Usage
 
+
+class PairWords:
+    """The text of question and answer, with a line end between them. A changed pair is read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[MessagePair, str]] = {}
+
+    def of(self, pair: MessagePair) -> str:
+        """All text of the pair, in lower case."""
+        known = self._known.get(pair.id)
+        if known is not None and known[0] is pair:
+            return known[1]
+        text = f"{fold_case(pair.user_text)}\n{fold_case(pair.assistant_text)}"
+        self._known[pair.id] = pair, text
+        return text
+
+    def hold(self, words: str, pair: MessagePair) -> bool:
+        """Whether this text, in lower case and on one line, occurs in it."""
+        known = self._known.get(pair.id)
+        return words in (known[1] if known is not None and known[0] is pair else self.of(pair))
+
+
 STATES: Mapping[LifecycleState, str] = {
     "idle": "received",
     "sending": "sending",
     "complete": "finished",
     "error": "failed",
 }
-"""The states of pairs in the words that the language has for exchanges."""
+"""The states of pairs in the filter language's words for exchanges."""
 
 
 def _usage(name: str) -> Callable[[MessagePair], Value]:
@@ -70,11 +91,11 @@ _VALUES: Mapping[str, Callable[[MessagePair], Value]] = {
     "cached": _usage("cached_tokens"),
 }
 FIELDS = frozenset(_VALUES)
-"""What is known of a pair, its topic apart."""
+"""The fields of a pair, except its topic."""
 
 
 class PairSubject:
-    """A pair and the names of its topics. Fields that only exchanges have are not known of it."""
+    """A pair and the names of its topics. Fields that only exchanges have are unknown."""
 
     __slots__ = ("pair", "path")
 
@@ -106,8 +127,7 @@ _NAMES: Mapping[str, Callable[[MessagePair], str]] = {
 
 
 class Matching:
-    """Tests for the pairs of a history with these topics, as of now. `members` are the ids for which a term about the
-    whole list holds."""
+    """Tests for the pairs of a history. `members` are the ids for which a term about the whole list holds."""
 
     def __init__(
         self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: PairWords | None = None
@@ -177,7 +197,7 @@ def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
 
 
 def latest(pairs: Sequence[MessagePair], count: int) -> frozenset[str]:
-    """The newest so many."""
+    """The newest so many pairs."""
     return frozenset(pair.id for pair in pairs[max(0, len(pairs) - count) :])
 
 

@@ -1,10 +1,10 @@
-"""One question and its answer: what a chat's history is made of."""
+"""One question and its answer: the unit of a chat's history."""
 
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from sightline.errors import CancelReason
+from sightline.errors import CancelReason, Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Citation, Part, Text, Thinking, ToolCall
 from sightline.model.reply import Reply
@@ -20,8 +20,8 @@ _NO_FAILURE = frozenset({"cancelled", "interrupted", "filter_changed"})
 
 
 class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why there is no answer. `label` is its coarse class, which is shown in brackets; `code` says it exactly, `hint`
-    what to do next, `reason` why it was cancelled."""
+    """Why there is no answer. `label` is its class, shown in brackets; `code` is precise, `hint` says what to do next,
+    `reason` why it was cancelled."""
 
     code: str
     message: str
@@ -31,18 +31,18 @@ class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def line(self) -> str:
-        """As it stands where the answer would: its class in one of the five words that the workflow has for failed
-        sends, or what became of it where no provider is to blame."""
+        """The line that is shown instead of the answer: its class in one of five words for failed sends, or what
+        happened if no provider is to blame."""
         word = self.code if self.code in _NO_FAILURE else self.label
         return f"[error: {word}] {self.message}"
 
 
 class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What was answered: the assistant's messages, with the tool rounds between them, as they can be sent again.
+    """The assistant's messages, with the tool rounds between them, as they can be sent again.
 
-    `finish` is why it ended; `cancelled` marks one that was broken off, for that `reason`. `exchange` is the record of
-    its sending, `predicted` what its prompt was thought to take, beside what `usage` says of it. `run` is the run with
-    tools that it came out of, where it did: then `usage` is of all its requests, and `predicted` of the first.
+    `finish` is why it ended; `cancelled` marks a partial answer, with its `reason`. `exchange` is the id of its
+    exchange. `predicted` is the estimate of its prompt, next to the counts in `usage`. `run` is the id of the run with
+    tools that it came from, if any: then `usage` is of all its requests, and `predicted` of the first.
     """
 
     messages: tuple[Message, ...] = ()
@@ -58,7 +58,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The words of it. Messages that tools stood between are parted by a blank line."""
+        """Its text. Messages with tool calls between them are separated by a blank line."""
         if len(self.messages) == 1 and len(self.messages[0].parts) == 1:  # nearly all of them, and filters read all
             only = self.messages[0].parts[0]
             return only.text if isinstance(only, Text) else ""
@@ -71,12 +71,12 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def thinking(self) -> str:
-        """What can be read of the reasoning."""
+        """The readable reasoning."""
         return "\n\n".join(part.text for part in self._parts if isinstance(part, Thinking) and part.text)
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """The sources, in the order in which they were given."""
+        """The sources, in their order."""
         return tuple(each for part in self._parts if isinstance(part, Text) for each in part.citations)
 
     @property
@@ -86,7 +86,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether it was broken off before its end."""
+        """Whether it was aborted."""
         return self.finish in ("cancelled", "error")
 
     @property
@@ -95,7 +95,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str = "", at: float = 0.0) -> ChatAnswer:
-    """The answer that a provider's reply is, after these rounds with tools. Places in the reply's bytes are dropped."""
+    """The answer for a provider's reply after these tool rounds. Pointers into the reply's bytes are dropped."""
     parts = tuple(msgspec.structs.replace(part, at="", extras={}) for part in reply.choice.parts)
     last = (Message("assistant", parts),) if parts else ()
     return ChatAnswer(
@@ -109,18 +109,17 @@ def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str =
 
 
 def text_answer(text: str, *, model: str = "", at: float = 0.0) -> ChatAnswer:
-    """An answer that is only words."""
+    """An answer that is only text."""
     return ChatAnswer(messages=(Message("assistant", (Text(text),), bare=True),), model=model, finish="stop", at=at)
 
 
 class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A question and, once it has come, its answer. `at` is when it was asked, in seconds since 1970.
+    """A question and, once it has arrived, its answer. `at` is when it was asked, in seconds since 1970.
 
-    `asking` is the model that is asked instead while an answer of another is kept.
-    `hand` is a person's own word on whether it is visible: `in` or `out` whatever the filter says. `earlier` are
-    answers that a later one took the place of, the oldest first. `summary_of` are the pairs that a compaction put this
-    one in the place of. `run` is the run with tools that was last begun for its answer, whatever came of it.
-    `is_edited`: a person changed its words in a request that was held, and these are the words that were sent.
+    `asking` is the model that is being asked while an earlier answer is kept. `hand` overrides the filter: `in` or
+    `out`. `earlier` are replaced answers, oldest first. `summary_of` are the pairs that this summary replaces. `run` is
+    the run with tools last started for its answer. `is_edited`: the user changed its text in a held request, and this
+    is the text that was sent.
     """
 
     id: str
@@ -144,5 +143,61 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     @property
     def assistant_text(self) -> str:
-        """The words of the answer; empty while there is none."""
+        """The text of the answer; empty if there is none."""
         return "" if self.answer is None else self.answer.text
+
+
+PROMPT_TOO_LARGE = "user_prompt_too_large"
+OVERFLOW_AFTER_TRIMMING = "context_overflow_after_trimming"
+FILTER_CHANGED = "filter_changed"
+
+TRIMMED_FOR: frozenset[Code] = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE})
+"""Failures that a smaller request can avoid. A rate limit is not one of them."""
+
+
+def trouble_of(fault: Fault) -> Trouble:
+    """The failure as it is shown instead of the answer. The chat's own codes are more precise than the Fault's."""
+    finer = fault.details.get("code") if fault.code in _REFINED and isinstance(fault.details, dict) else None
+    code = finer if finer in _OWN else fault.code.value
+    return Trouble(str(code), fault.message, fault.label, fault.hint)
+
+
+def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:
+    """The prompt does not fit, even alone."""
+    beside = f", of which {reserved:,} are taken by the system prompt and the tools" if reserved else ""
+    return Fault(
+        Code.CONTEXT_OVERFLOW,
+        f"the prompt has about {tokens:,} tokens and the model takes {limit:,}{beside}",
+        hint="Shorten the prompt or its attachments, or choose a model with a larger window. Nothing was sent.",
+        details={"code": PROMPT_TOO_LARGE},
+    )
+
+
+def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
+    """The request is still too large after the allowed number of trims, or as far as trimming helps."""
+    left_out = f"{trimmed} pair{'s were' if trimmed != 1 else ' was'} left out in {attempts} "
+    tried = f"{left_out}further attempt{'s' if attempts != 1 else ''}" if attempts else "nothing more could be left out"
+    return Fault(
+        last.code,
+        f"the request is still too large: {tried}; the provider says: {last.message}",
+        hint="Shorten the prompt, narrow the filter, compact older pairs, allow more trim attempts, or choose a model "
+        "with a larger window. Your history is as it was.",
+        status=last.status,
+        details={"code": OVERFLOW_AFTER_TRIMMING},
+        numbers=last.numbers,
+    )
+
+
+def filter_changed(last: Fault) -> Fault:
+    """The filter changed during the send, so its context is no longer the one on screen."""
+    return Fault(
+        Code.CANCELLED,
+        f"the filter was changed while the request was made smaller, so it was not sent again; the provider had said: "
+        f"{last.message}",
+        hint="Look at what is visible now, and ask again.",
+        details={"code": FILTER_CHANGED},
+    )
+
+
+_REFINED = frozenset({*TRIMMED_FOR, Code.CANCELLED})
+_OWN = frozenset({PROMPT_TOO_LARGE, OVERFLOW_AFTER_TRIMMING, FILTER_CHANGED})

@@ -1,24 +1,122 @@
-"""One send before it begins: what will be asked of whom, with what, frozen from here on."""
+"""The plan of one send: what is asked of which model, frozen when the send begins."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.assembly import concatenate, has_rounds, question
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings, concatenate, has_rounds, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
-from sightline.model.parts import Part
+from sightline.model.parts import Part, Text
 from sightline.model.tools import Tool
 from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 
+Stage: TypeAlias = Literal[
+    "user_prompt_too_large",
+    "preflight",
+    "waiting",
+    "attempt",
+    "overflow_initial",
+    "overflow_retry",
+    "overflow_exhausted",
+    "filter_changed",
+    "error",
+    "cancelled",
+    "success",
+]
+
+
+class TelemetryBudget(msgspec.Struct, frozen=True, rename="camel"):
+    """`max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it."""
+
+    max_context: int
+    max_usable_raw: int
+
+
+class Selected(msgspec.Struct, frozen=True):
+    """One pair, and the tokens planned for it."""
+
+    id: str
+    model: str
+    tokens: int
+
+
+class MessageSummary(msgspec.Struct, frozen=True):
+    """One message in short: its role and its text."""
+
+    role: str
+    content: str
+
+
+class Band(msgspec.Struct, frozen=True):
+    """An estimate: the likely number, and its bounds."""
+
+    low: int
+    tokens: int
+    high: int
+
+
+class SendTelemetry(
+    msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
+):
+    """One moment of one send. Token numbers are upper bounds of estimates; `bands` has the whole estimates.
+
+    What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is
+    what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which
+    `preflight_trimmed_count` were left out before the first attempt.
+    """
+
+    model: str
+    stage: Stage
+    budget: TelemetryBudget
+    selection: tuple[Selected, ...]
+    predicted_message_count: int
+    predicted_history_tokens: int
+    predicted_total_tokens: int
+    attempt_history_tokens: int
+    attempt_total_tokens: int
+    aut: int = msgspec.field(name="AUT")
+    trimmed_count: int
+    attempts_used: int
+    chars_per_token: float
+    remaining_reserve: int
+    messages: tuple[MessageSummary, ...]
+    sent_count: int
+    visible_count: int
+    user_request_allowance: int
+    assistant_response_allowance: int
+    max_trim_attempts: int
+    system_tokens: int
+    tool_tokens: int
+    preflight_trimmed_count: int
+    trimming_removed: tuple[Selected, ...]
+    trimming_removed_tokens: int
+    bands: dict[str, Band]
+    last_error_message: str | None = None
+    overflow_matched: bool | None = None
+    final_delivered_tokens: int | None = None
+    reported_input_tokens: int | None = None
+    wait_seconds: float | None = None
+
+
+def summarize(messages: tuple[Message, ...]) -> tuple[MessageSummary, ...]:
+    """The messages in short; parts that are not text are named in brackets."""
+    return tuple(MessageSummary(message.role, "".join(map(_words, message.parts))) for message in messages)
+
+
+def _words(part: msgspec.Struct) -> str:
+    return part.text if isinstance(part, Text) else f"[{type(part).__name__}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair that was predicted to go along: its messages, what they are likely to take, and what is planned."""
+    """A pair that is planned to be sent: its messages, their estimate, and the tokens planned for it."""
 
     id: str
     model: str
@@ -29,11 +127,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Nothing that happens after a send has begun changes it: not the filter, the model, a setting nor the history.
+    """Nothing that happens after a send has begun changes its plan: neither the filter, the model, a setting nor the
+    history.
 
-    `items` are the predicted pairs from the oldest on, `visible_count` is how many pairs were visible. `aut` is what
-    is planned for the prompt, `prompt` its whole estimate. `conversation` names it to the provider. `flattened` are the
-    pairs whose tool rounds this model cannot be shown, because no tools go along; their words are sent.
+    `items` are the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is what is
+    planned for the prompt, `prompt` its estimate. `conversation` is its id for the provider. `flattened` are the pairs
+    whose tool rounds cannot be sent to this model, because it is offered no tools; only their text is sent.
     """
 
     model: str
@@ -53,36 +152,36 @@ class SendPlan:
 
     @property
     def history_tokens(self) -> int:
-        """What is planned for all predicted pairs."""
+        """The tokens planned for all predicted pairs."""
         return sum(item.tokens for item in self.items)
 
     @property
     def preflight_count(self) -> int:
-        """How many of the oldest must be left out because the prompt takes more than its allowance."""
+        """How many of the oldest pairs must be left out because the prompt is larger than its allowance."""
         return count_to_drop([item.tokens for item in self.items], self.room.beside(self.aut))
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the prompt is likely not to fit even alone."""
+        """Whether the prompt probably does not fit even alone."""
         return not self.room.can_ever_hold(self.prompt.tokens)
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
-        """The conversation without the oldest so many pairs, and the prompt at its end."""
+        """The messages without the oldest `trimmed` pairs, ending with the prompt."""
         return (*concatenate(item.messages for item in self.items[trimmed:]), self.asked)
 
     def prompt_without(self, trimmed: int, *, stream: bool = True) -> Prompt:
-        """What is asked of the model, without the oldest so many pairs. There are no other instructions than the
-        prelude, also where there is none."""
-        told = self.parameters
+        """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
+        instruction."""
+        parameters = self.parameters
         return Prompt(
             self.messages(trimmed),
             tools=self.tools,
             instructions=self.prelude,
-            temperature=told.temperature,
-            top_p=told.top_p,
-            max_tokens=told.max_tokens,
-            effort=told.effort,
-            verbosity=told.verbosity,
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            max_tokens=parameters.max_tokens,
+            effort=parameters.effort,
+            verbosity=parameters.verbosity,
             conversation=self.conversation,
             stream=stream,
         )
@@ -91,8 +190,8 @@ class SendPlan:
 def plan_of(
     view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
 ) -> SendPlan:
-    """The plan for a question in this view, as it is at this moment. `before` is the pair that is asked again where it
-    stands: only what is older goes along. `replaces` is one that will be gone by then."""
+    """The plan for a question in this view, as it is now. `before` is the pair that is asked again at its place: only
+    older pairs are sent. `replaces` is a pair that will be replaced."""
     asked = question(text, attachments)
     if asked is None:
         raise Fault(Code.INVALID_REQUEST, "there is nothing to send", hint="Write something, or attach a file.")
@@ -120,7 +219,7 @@ def plan_of(
 
 
 def likely_tokens(plan: SendPlan, trimmed: int) -> int:
-    """What an attempt is likely to take in all, by the middle of the estimates."""
+    """The likely size of an attempt, by the middle of the estimates."""
     history = sum_estimates(item.estimate for item in plan.items[trimmed:])
     return history.tokens + plan.prompt.tokens + plan.room.system + plan.room.tools
 

@@ -1,6 +1,6 @@
-"""What a person changed in a request of the chat while it was held, taken over into the pairs that it was made of.
+"""Applies the user's edits of a held request to the pairs that it was made of.
 
-The history keeps what was really sent: else the next turn would send the words that were edited away.
+The history keeps what was really sent. Otherwise the next turn would send the text that was edited away.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,9 @@ from sightline.model.parts import Part, Text
 
 
 def revise_pairs(pairs: Sequence[MessagePair], asked: str, changes: Sequence[SectionChange]) -> dict[str, MessagePair]:
-    """The pairs that are others after these changes, by their ids. `pairs` are those of the request in their order, the
-    one that is `asked` among them.
-
-    Earlier words that were deleted were left out of this one request; they stay. The question is what was sent.
-    """
+    """The pairs that these changes alter, by id. `pairs` are those of the request in their order, including the one
+    that is `asked`. Earlier text that was deleted was left out of this one request; the pairs keep it. The question
+    becomes what was sent."""
     known = {pair.id: pair for pair in pairs}
     found: dict[str, MessagePair] = {}
     for change in changes:
@@ -37,7 +35,7 @@ def revise_pairs(pairs: Sequence[MessagePair], asked: str, changes: Sequence[Sec
 
 
 def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
-    """The fact that makes the one of the other."""
+    """The fact that turns the one into the other."""
     return PairRevised(
         before.id,
         None if pair.user_text == before.user_text else pair.user_text,
@@ -47,7 +45,7 @@ def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
 
 
 def _place(pairs: Sequence[MessagePair], change: SectionChange) -> tuple[str, int] | None:
-    """The pair that said these words, and the number of the message of its answer, -1 for its question."""
+    """The pair that contains this text, and the number of the message in its answer; -1 is its question."""
     said = [
         (pair.id, number)
         for pair in pairs
@@ -58,7 +56,7 @@ def _place(pairs: Sequence[MessagePair], change: SectionChange) -> tuple[str, in
 
 
 def _slots(pair: MessagePair) -> Iterator[tuple[int, str, str]]:
-    """Who says what in a pair."""
+    """The messages of a pair, with their roles."""
     yield -1, "user", "".join(texts_of(_question(pair)))
     for number, message in enumerate(() if pair.answer is None else pair.answer.messages):
         for who, words in slots_of(message):
@@ -66,12 +64,12 @@ def _slots(pair: MessagePair) -> Iterator[tuple[int, str, str]]:
 
 
 def _question(pair: MessagePair) -> tuple[Part, ...]:
-    """Its parts as they are sent."""
+    """The parts of its question, as they are sent."""
     return (*pair.attachments, *((Text(pair.user_text),) if pair.user_text.strip() else ()))
 
 
 def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
-    """The pair with the question that was sent: its parts without those that were deleted, and its new words."""
+    """The pair with the question that was sent: without the deleted parts, and with the new text."""
     parts = _question(pair)
     gone = set(change.gone) if change.count == len(parts) else set()
     kept = [part for number, part in enumerate(parts) if number not in gone]
@@ -79,9 +77,9 @@ def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
     attachments, words = (kept[:-1], [Text(pair.user_text)]) if has_words else (kept, [])
     spoken = [*texts_of(attachments), *(each.text for each in words)]
     new = iter(spread_over_parts(spoken, change.new) if spoken else ())
-    told: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
+    new_parts: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
     text = next(new, change.new if not spoken else "")
-    return msgspec.structs.replace(pair, user_text=text, attachments=tuple(told), is_edited=True)
+    return msgspec.structs.replace(pair, user_text=text, attachments=tuple(new_parts), is_edited=True)
 
 
 def _revise_answer(pair: MessagePair, messages: tuple[Message, ...], number: int, change: SectionChange) -> MessagePair:

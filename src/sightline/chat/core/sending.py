@@ -1,7 +1,7 @@
-"""The send itself: attempts that get smaller while the provider finds them too large, one visible step at a time.
+"""The send: attempts that get smaller while the provider finds them too large.
 
-A generator that yields what to do and is sent what came of it, so that a live send, a preview and a test are drivers of
-the same rules.
+A generator that yields what to do and is sent the outcome, so that a live send, a preview and a test run the same
+rules.
 """
 
 from collections.abc import Callable, Generator
@@ -9,16 +9,26 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, assert_never
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.pair import Trouble
-from sightline.chat.core.plan import Item, SendPlan, likely_tokens
-from sightline.chat.core.telemetry import Band, Selected, SendTelemetry, Stage, TelemetryBudget, summarize
-from sightline.chat.core.trouble import (
+from sightline.chat.core.pair import (
     TRIMMED_FOR,
+    Trouble,
     filter_changed,
     overflow_after_trimming,
     prompt_too_large,
     trouble_of,
 )
+from sightline.chat.core.plan import (
+    Band,
+    Item,
+    Selected,
+    SendPlan,
+    SendTelemetry,
+    Stage,
+    TelemetryBudget,
+    likely_tokens,
+    summarize,
+)
+from sightline.chat.core.view import View
 from sightline.errors import Fault
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate, sum_estimates
@@ -30,8 +40,8 @@ _LEAST_SCALE, _MOST_SCALE = 0.25, 4.0
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Send this. `ids` are the pairs in it, `number` counts from 1, `tokens` is what it is planned to take. `told` is
-    what has happened since the step before, and this attempt last."""
+    """Send this. `ids` are the pairs in it, `number` counts from 1, `tokens` is its planned size. `telemetry` is what
+    happened since the step before, ending with this attempt."""
 
     prompt: Prompt
     ids: tuple[str, ...]
@@ -42,7 +52,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A limit of the account is used up: wait so long, or let a person decide."""
+    """A limit of the account is used up: wait, or let the user decide."""
 
     wait: Wait
     telemetry: tuple[SendTelemetry, ...]
@@ -60,7 +70,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRefused:
-    """It did not. `filter_version` is that of the view at this moment."""
+    """The provider refused. `filter_version` is the view's at this moment."""
 
     fault: Fault
     filter_version: int | None = None
@@ -68,14 +78,14 @@ class AttemptRefused:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The wait is over; or it is not, and a person sends it `anyway`."""
+    """The wait is over; or the user sends it `anyway`."""
 
     anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A person broke it off."""
+    """The user cancelled it."""
 
 
 Outcome: TypeAlias = Delivered | AttemptRefused | Resumed | Cancelled
@@ -83,8 +93,8 @@ Outcome: TypeAlias = Delivered | AttemptRefused | Resumed | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class SendEnding:
-    """How it ended. `sent` are the pairs of the last attempt, `trimmed` those of the `predicted` that it left out, of
-    which the first `preflight` were left out before any attempt. Where nothing was sent, nothing was left out."""
+    """How the send ended. `sent` are the pairs of the last attempt, `trimmed` those of the `predicted` that it left
+    out, of which the first `preflight` were left out before any attempt. If nothing was sent, nothing was left out."""
 
     kind: Literal["delivered", "failed", "cancelled"]
     telemetry: tuple[SendTelemetry, ...]
@@ -97,14 +107,14 @@ class SendEnding:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What stands in the place of the answer."""
+        """What is shown instead of the answer."""
         return None if self.fault is None else trouble_of(self.fault)
 
 
 def sending(
     plan: SendPlan, quota: Callable[[int], Wait] = lambda _tokens: READY
 ) -> Generator[Step, Outcome, SendEnding]:
-    """Carry out a plan. `quota` says how long a request of some size has to wait by now."""
+    """Carry out a plan. `quota` returns how long a request of some size must wait now."""
     return (yield from _Send(plan, quota).steps())
 
 
@@ -139,7 +149,7 @@ class _Send:
                 return ending
 
     def _ending_for(self, outcome: Outcome) -> SendEnding | None:
-        """The end that this outcome is, if it is one."""
+        """The ending for this outcome; None if the send goes on."""
         match outcome:
             case Delivered(usage=usage):
                 self._tell("success", usage=usage)
@@ -154,7 +164,7 @@ class _Send:
                 assert_never(unreachable)
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
-        """Whether it may go, after waiting where it must."""
+        """Wait if necessary; returns False if it was cancelled."""
         # A lesson alone must not make it too large for the account: it would never be sent, and nothing unlearned.
         while not (wait := self.quota(self._tokens - self.plan.room.learned)).is_over:
             self._tell("waiting", wait=wait)
@@ -172,7 +182,7 @@ class _Send:
         return Attempt(self.plan.prompt_without(self.trimmed), ids, self.attempts, self._tokens, self._news())
 
     def _handle_refusal(self, outcome: AttemptRefused) -> Fault | None:
-        """The fault in which it ends, or None where a smaller attempt is worth it."""
+        """The Fault that ends the send, or None if a smaller attempt should be made."""
         fault, plan = outcome.fault, self.plan
         if fault.code not in TRIMMED_FOR:
             self._tell("error", error=fault)
@@ -192,9 +202,9 @@ class _Send:
         return None
 
     def _more_to_trim(self, fault: Fault) -> int:
-        """How many more of the oldest to leave out: one, or as many as the provider's own figures ask for; 0 where
-        they say that nothing helps, which is when the prompt alone is too large. That all of them are not enough is
-        only what we think of their size."""
+        """How many more of the oldest pairs to leave out: one, or as many as the provider's own figures require; 0 if
+        nothing helps, because the prompt alone is too large. That all pairs together would not be enough does not
+        count: it is only our estimate."""
         left, stated = self._left, fault.numbers
         if not left:
             return 0
@@ -207,7 +217,7 @@ class _Send:
         return 1
 
     def _scale(self, requested: int | None) -> float:
-        """How many of the provider's tokens one of ours is."""
+        """The ratio of the provider's tokens to ours."""
         if requested is None:
             return 1.0
         return min(max(requested / max(1, likely_tokens(self.plan, self.trimmed)), _LEAST_SCALE), _MOST_SCALE)
@@ -222,7 +232,7 @@ class _Send:
 
     @property
     def _tokens(self) -> int:
-        """All that this attempt is planned to take of the limit, the reply apart."""
+        """The planned size of this attempt, without the reply."""
         return self._history + self.plan.aut + self.plan.room.system + self.plan.room.tools
 
     def _end(self, kind: Literal["delivered", "failed", "cancelled"], fault: Fault | None = None) -> SendEnding:
@@ -248,7 +258,7 @@ class _Send:
         plan, room, settings = self.plan, self.plan.room, self.plan.settings
         history = self._history
         removed = plan.items[: self.trimmed]
-        told = SendTelemetry(
+        record = SendTelemetry(
             model=plan.model,
             stage=stage,
             budget=TelemetryBudget(room.limit, room.usable),
@@ -285,11 +295,11 @@ class _Send:
             reported_input_tokens=None if usage is None else usage.input_tokens,
             wait_seconds=None if wait is None or wait.is_endless else wait.seconds,
         )
-        self.telemetry.append(told)
+        self.telemetry.append(record)
 
 
 def _covering(items: tuple[Item, ...], tokens: float) -> int:
-    """How many of the first are so many tokens together; 0 where all of them are not."""
+    """How many of the first items have so many tokens together; 0 if all of them have fewer."""
     for count, item in enumerate(items, 1):
         tokens -= item.estimate.tokens
         if tokens <= 0:
@@ -303,3 +313,69 @@ def _selection(items: tuple[Item, ...]) -> tuple[Selected, ...]:
 
 def _band(estimate: Estimate) -> Band:
     return Band(estimate.low, estimate.tokens, estimate.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCounter:
+    """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs."""
+
+    predicted: int
+    visible: int
+    trimmed: int = 0
+    predicted_then: int = 0
+    breakdown: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """`X / Y`; after a send that left pairs out, `[X-T]/Y`."""
+        if self.trimmed:
+            return f"[{self.predicted_then}-{self.trimmed}]/{self.visible}"
+        return f"{self.predicted} / {self.visible}"
+
+
+def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
+    """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
+    room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
+    if last is not None and not _is_of(last, view):
+        last = None
+    trimmed = 0 if last is None else len(last.trimmed)
+    predicted_then = 0 if last is None else last.predicted
+    rows = [
+        ("Predicted", predicted),
+        ("Predicted tokens", view.history_tokens),
+        ("Visible", visible),
+        ("Left out by hand", len(view.left_out)),
+        ("Trimmed", trimmed),
+        ("Sent", 0 if last is None else len(last.sent)),
+        ("ML", room.limit),
+        ("System", room.system),
+        ("Tools", room.tools),
+        ("URA", room.user),
+        ("Reply", room.reply),
+    ]
+    if prompt is not None:
+        rows.append(("AUT", prompt))
+    return ContextCounter(predicted, visible, trimmed, predicted_then, tuple(rows))
+
+
+def _is_of(last: SendEnding, view: View) -> bool:
+    """Whether all pairs that the last send chose from are still visible. If not, its numbers belong to another history
+    and may be larger than this one's."""
+    return not last.trimmed or all(
+        view.standing(pair) in ("included", "excluded") for pair in (*last.sent, *last.trimmed)
+    )
+
+
+def trim_summary(ending: SendEnding) -> str:
+    """The message about pairs that were left out; empty if none were."""
+    if not ending.trimmed:
+        return ""
+    later = len(ending.trimmed) - ending.preflight
+    reasons = []
+    if ending.preflight:
+        reasons.append(f"{ending.preflight} before sending, because the prompt takes more than its allowance")
+    if later:
+        reasons.append(f"{later} because the provider found the request too large")
+    count = len(ending.trimmed)
+    verb = "was" if count == 1 else "were"
+    return f"{count} of {ending.predicted} pairs {verb} left out: {'; '.join(reasons)}. They are still in the history."

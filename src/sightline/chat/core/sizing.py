@@ -1,28 +1,197 @@
-"""How many tokens pairs and prompts are to one model, with the edge of the estimate that is safe to plan with."""
+"""Pairs as messages, and their tokens for one model, with an upper bound that is safe to plan with."""
 
+from collections.abc import Iterable, Iterator
 from copy import copy
+from itertools import pairwise
 from math import ceil, exp, log
+from typing import Annotated, Literal, TypeAlias, assert_never
 
+import msgspec
 from msgspec import structs
 
 from sightline.catalog.facts import Facts
-from sightline.chat.core.assembly import messages_of, takes_rounds
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.settings import ChatSettings
 from sightline.model.message import Message
-from sightline.model.parts import Part, Refusal, Text, ToolCall, ToolResult
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.request import Request
 from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import Estimate, exactly, sum_estimates
 from sightline.tokens.estimator import Estimator
 
+Allowance: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
+class ChatSettings(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, rename="camel"
+):
+    """`chars_per_token` is CPT, `user_request_allowance` URA, `assistant_response_allowance` the reserve for the reply,
+    `max_trim_attempts` NTA.
+
+    `estimation` says how tokens are counted: as the `model` does (CPT then serves models with an unpublished
+    vocabulary), or by `characters` alone. `preflight_trimming` leaves pairs out before the first attempt if the prompt
+    is larger than its allowance. `style_directives` are sent to every model, after the topic's system prompt.
+    `reply_focus` says whether an answer switches the page from INPUT to VIEW mode: if it is `tall`, `always`, or
+    `never`. Tall is more than `partial_height_threshold` times the height of the history.
+    """
+
+    chars_per_token: Annotated[float, msgspec.Meta(ge=0.5, le=20)] = 3.5
+    user_request_allowance: Allowance = 100
+    assistant_response_allowance: Allowance = 800
+    max_trim_attempts: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
+    preflight_trimming: bool = True
+    estimation: Literal["model", "characters"] = "model"
+    style_directives: tuple[str, ...] = ()
+    reply_focus: Literal["tall", "always", "never"] = "tall"
+    partial_height_threshold: Annotated[float, msgspec.Meta(ge=0.1, le=10)] = 1.0
+
+
+_TOOLS_MUST_BE_DECLARED = frozenset({"anthropic"})
+"""Dialects that refuse calls and results unless the request offers tools."""
+
+_MODELS_SHOW = frozenset({"gemini"})
+"""Dialects in which images and sounds that a model made can be sent back to it."""
+
+
+def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
+    """Whether earlier tool calls and their results can be sent."""
+    return has_tools or dialect not in _TOOLS_MUST_BE_DECLARED
+
+
+def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
+    """The question as a message; None if it is empty."""
+    said = (Text(text),) if text.strip() else ()
+    parts: tuple[Part, ...] = (*attachments, *said)
+    return Message("user", parts, bare=not attachments) if parts else None
+
+
+def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) -> tuple[Message, ...]:
+    """The pair as it is sent: the question, then the answer.
+
+    Left out are calls without a result, results without a call, and calls without a question before them: providers
+    refuse these. Context given beside results is left out with them. Thinking is sent only beside calls, and only if it
+    is signed by the provider that will read it; elsewhere providers drop or refuse it.
+    """
+    asked = question(pair.user_text, pair.attachments)
+    answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
+    rounds = _answered_calls(answered) if with_rounds and asked is not None else frozenset()
+    messages: list[Message] = []
+    for message in answered:
+        parts = tuple(_sendable(message, dialect, rounds))
+        is_beside_nothing = message.role == "user" and not rounds
+        if is_beside_nothing or not any(not isinstance(part, Thinking) for part in parts):
+            continue
+        if messages and messages[-1].role == message.role == "assistant":
+            messages[-1] = Message("assistant", (*messages[-1].parts, *parts))
+        else:
+            is_bare = len(parts) == 1 and isinstance(parts[0], Text)
+            messages.append(Message(message.role, parts, bare=is_bare))
+    return tuple(messages) if asked is None else (asked, *messages)
+
+
+def has_rounds(pair: MessagePair) -> bool:
+    """Whether tools were called for the answer."""
+    return pair.answer is not None and bool(_answered_calls(_join_same_role(pair.answer.messages)))
+
+
+def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
+    """The messages of several pairs. Ids of calls that an earlier pair has used are changed, together with those of
+    their results, so that the provider can tell the calls apart."""
+    used: set[str] = set()
+    sent: list[Message] = []
+    for messages in pairs:
+        renamed: dict[str, str] = {}
+        for message in messages:
+            if any(isinstance(part, ToolCall | ToolResult) for part in message.parts):
+                parts = tuple(_with_unique_id(part, used, renamed) for part in message.parts)
+                sent.append(msgspec.structs.replace(message, parts=parts))
+            else:
+                sent.append(message)
+    return tuple(sent)
+
+
+def _with_unique_id(part: Part, used: set[str], renamed: dict[str, str]) -> Part:
+    if isinstance(part, ToolCall):
+        fresh, number = part.id, 1
+        while fresh in used:
+            number += 1
+            fresh = f"{part.id}_{number}"
+        used.add(fresh)
+        renamed[part.id] = fresh
+        return part if fresh == part.id else msgspec.structs.replace(part, id=fresh)
+    if isinstance(part, ToolResult) and renamed[part.id] != part.id:
+        return msgspec.structs.replace(part, id=renamed[part.id])
+    return part
+
+
+def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Merge adjacent messages of the same role: parallel calls, and their results."""
+    joined: list[Message] = []
+    for message in messages:
+        if joined and joined[-1].role == message.role:
+            joined[-1] = Message(message.role, (*joined[-1].parts, *message.parts))
+        else:
+            joined.append(message)
+    return tuple(joined)
+
+
+def _answered_calls(messages: tuple[Message, ...]) -> frozenset[int]:
+    """The calls that the next message answers, and the results that answer them, by identity."""
+    found: set[int] = set()
+    for asking, answering in pairwise(messages):
+        if asking.role != "assistant" or answering.role != "tool":
+            continue
+        calls: dict[str, ToolCall] = {}
+        for part in asking.parts:
+            if isinstance(part, ToolCall) and part.id:
+                calls.setdefault(part.id, part)
+        for part in answering.parts:
+            if isinstance(part, ToolResult) and (call := calls.pop(part.id, None)) is not None:
+                found |= {id(call), id(part)}
+    return frozenset(found)
+
+
+def _sendable(message: Message, dialect: str, rounds: frozenset[int]) -> Iterator[Part]:
+    calls = any(id(part) in rounds for part in message.parts)
+    return (part for part in message.parts if _goes(part, dialect, rounds, beside_calls=calls))
+
+
+def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: bool) -> bool:
+    match part:
+        case ToolCall() | ToolResult():
+            return id(part) in rounds
+        case Thinking():
+            return beside_calls and bool(part.signature) and part.signed_by == dialect
+        case Text() | Refusal():
+            return bool(part.text.strip())
+        case Opaque():
+            return part.dialect == dialect
+        case Image() | Audio() | Document():
+            return dialect in _MODELS_SHOW
+        case CacheBreakpoint():
+            return False  # where a cache is worth it is for the next request to say
+        case unreachable:
+            assert_never(unreachable)
+
+
 _REMEMBERED = 200_000
 _ROUNDING = 2
 
 
 class Sizer:
-    """Counts for one model in one dialect, as the settings want it. What was counted of a pair is remembered."""
+    """Counts for one model in one dialect, by the settings. Counts of pairs are cached."""
 
     def __init__(
         self,
@@ -36,10 +205,10 @@ class Sizer:
     ) -> None:
         self.dialect = dialect
         self.base_instructions = base_instructions
-        """What the model's family is told where no topic has a system prompt."""
+        """The instructions of the model's family, used if no topic has a system prompt."""
         self.tools = tools
         self.has_rounds = takes_rounds(dialect, has_tools=bool(tools))
-        """Whether earlier calls of tools go along to this model."""
+        """Whether earlier tool calls are sent to this model."""
         self._by_characters = settings.estimation == "characters"
         self._chars_per_token = settings.chars_per_token
         self._estimator = Estimator(_with_characters(facts, settings.chars_per_token), dialect=dialect)
@@ -47,13 +216,13 @@ class Sizer:
         self._pairs: dict[str, tuple[MessagePair, Estimate]] = {}
 
     def with_calibration(self, calibration: Ratio | None) -> "Sizer":
-        """The same, after the provider's counts have taught something new. What was counted stays counted."""
+        """The same sizer with a new calibration. Cached counts stay."""
         other = copy(self)
         other._calibration = calibration
         return other
 
     def messages(self, pair: MessagePair) -> tuple[Message, ...]:
-        """The pair as it goes to this model."""
+        """The messages of a pair for this model."""
         return messages_of(pair, self.dialect, with_rounds=self.has_rounds)
 
     def pair(self, pair: MessagePair) -> Estimate:
@@ -68,7 +237,7 @@ class Sizer:
         return estimate
 
     def cost(self, pair: MessagePair) -> int:
-        """What is to be planned for a pair."""
+        """The tokens to plan for a pair."""
         return self.cautious(self.pair(pair))
 
     def message(self, message: Message) -> Estimate:
@@ -78,18 +247,18 @@ class Sizer:
         return exactly(sum(map(self._letters, message.parts)), "characters per token")
 
     def prelude(self, text: str) -> Estimate:
-        """What the system message takes, with what is in every request."""
+        """The system message, with what every request has."""
         messages = (Message("system", (Text(text),), bare=True),) if text else ()
         if not self._by_characters:
             return self._estimator.estimate_by_rules(Request(messages=messages))
         return sum_estimates(map(self.message, messages))
 
     def tool_tokens(self) -> Estimate:
-        """What the tools take that go along."""
+        """The tokens of the offered tools."""
         return self._estimator.tools(self.tools)
 
     def cautious(self, estimate: Estimate) -> int:
-        """The number of tokens that it will hardly exceed, after what the provider's counts have taught."""
+        """The number of tokens that it will hardly exceed, by the calibration."""
         if self._calibration is None or estimate.is_exact:
             return estimate.high
         lesson = self._calibration
@@ -100,7 +269,7 @@ class Sizer:
 
     @property
     def always_added(self) -> int:
-        """What the provider's counts have shown to come on top of every request."""
+        """What every request has on top, by the calibration."""
         if self._calibration is None:
             return 0
         return max(0, ceil(self._calibration.added)) + _ROUNDING
@@ -121,7 +290,7 @@ class Sizer:
 
 
 def _with_characters(facts: Facts, chars_per_token: float) -> Facts:
-    """The facts of a model, with the setting where nothing better is known of its vocabulary."""
+    """The facts of a model, with the setting if nothing better is known of its vocabulary."""
     if facts.tokenizer or facts.nearest_tokenizer or facts.chars_per_token is not None:
         return facts
     return structs.replace(facts, chars_per_token=chars_per_token)

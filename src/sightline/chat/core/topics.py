@@ -1,20 +1,22 @@
-"""The tree of topics, and what a topic has from those above it."""
+"""The tree of topics, and what a topic inherits."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 
 ROOT = ""
-"""The topic that holds all others; it has no name and cannot be changed into another's child."""
+"""The topic that contains all others. It has no name and cannot be moved."""
 
 _DEEPEST = 32
 
 
 class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """How models are asked in a topic; None is as above it."""
+    """The parameters of requests in a topic; None is inherited."""
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
@@ -23,15 +25,18 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     verbosity: str | None = None
 
     def over(self, above: "Parameters") -> "Parameters":
-        """These, and what they leave open as it is above."""
-        told = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
-        return msgspec.structs.replace(above, **told)
+        """These parameters, with those of `above` where they are None."""
+        own = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        return msgspec.structs.replace(above, **own)
 
 
 class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One topic. Of `system_prompt`, `instructions`, `model`, `style_directives` and `toolsets`, None is as above it;
-    an empty text is none. A system prompt replaces the base instructions of the model's family, `instructions` follow
-    either. `toolsets` are names of the configuration."""
+    """One topic. Of `system_prompt`, `instructions`, `model`, `style_directives` and `toolsets`, None is inherited; an
+    empty text is none.
+
+    A system prompt replaces the base instructions of the model's family; `instructions` follow either. `toolsets` are
+    names in the configuration.
+    """
 
     id: str
     name: str = ""
@@ -45,8 +50,8 @@ class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What holds in a topic, whoever of those above it said so. Without `has_system_prompt` none of them has one, not
-    even an empty one."""
+    """The settings of a topic, its own and inherited ones. Without `has_system_prompt`, neither it nor a topic above
+    has one, not even an empty one."""
 
     system_prompt: str = ""
     has_system_prompt: bool = False
@@ -58,14 +63,14 @@ class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Topics:
-    """All topics. Names are unique among the children of one topic, in small letters."""
+    """All topics. The children of one topic have different names, ignoring case."""
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {ROOT: Topic(id=ROOT)}
         self._children: dict[str, dict[str, str]] = {ROOT: {}}
 
     def copy(self) -> "Topics":
-        """The same topics, which can be changed on their own."""
+        """A copy that can be changed independently."""
         other = Topics()
         other._topics = dict(self._topics)
         other._children = {topic: dict(children) for topic, children in self._children.items()}
@@ -85,7 +90,7 @@ class Topics:
         return found
 
     def add(self, topic: Topic) -> None:
-        """One more."""
+        """Add a topic."""
         if topic.id in self._topics:
             raise Fault(Code.USAGE, f"there is a topic {topic.id!r} already", hint="Give it another id.")
         self._check_name(topic)
@@ -96,7 +101,7 @@ class Topics:
         self._children[topic.parent][topic.name.strip().lower()] = topic.id
 
     def change(self, topic: Topic) -> None:
-        """The topic with this id is so from now on, also where it stands."""
+        """Replace the topic with this id, also if its parent changes."""
         before = self.get(topic.id)
         if topic.id == ROOT:
             self._check_root(topic)
@@ -110,7 +115,7 @@ class Topics:
         self._topics[topic.id] = topic
 
     def remove(self, topic: str) -> None:
-        """One less; whether pairs are in it is for the history to know."""
+        """Remove a topic. Whether it has pairs is checked by the history."""
         found = self.get(topic)
         if topic == ROOT or self._children[topic]:
             what = "the topic of all topics" if topic == ROOT else f"{found.name!r}, which has topics below it,"
@@ -119,7 +124,7 @@ class Topics:
         del self._children[topic], self._topics[topic]
 
     def path(self, topic: str) -> tuple[str, ...]:
-        """The names from the top down to it."""
+        """Its names from the top down."""
         return tuple(self._topics[each].name for each in reversed(self._above(topic)))
 
     def at(self, path: tuple[str, ...]) -> str | None:
@@ -130,27 +135,27 @@ class Topics:
         return topic
 
     def below(self, topic: str) -> list[str]:
-        """The ids of all that stand below it."""
+        """The ids of all topics below it."""
         children = self._children[self.get(topic).id].values()
         return [each for child in children for each in (child, *self.below(child))]
 
     def settings_for(self, topic: str) -> Inherited:
-        """What holds in it."""
-        told = Inherited()
+        """Its settings, with what it inherits."""
+        found = Inherited()
         for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):
-            told = Inherited(
-                system_prompt=told.system_prompt if each.system_prompt is None else each.system_prompt,
-                has_system_prompt=told.has_system_prompt or each.system_prompt is not None,
-                instructions=told.instructions if each.instructions is None else each.instructions,
-                model=told.model if each.model is None else each.model,
-                style_directives=told.style_directives if each.style_directives is None else each.style_directives,
-                toolsets=told.toolsets if each.toolsets is None else each.toolsets,
-                parameters=each.parameters.over(told.parameters),
+            found = Inherited(
+                system_prompt=found.system_prompt if each.system_prompt is None else each.system_prompt,
+                has_system_prompt=found.has_system_prompt or each.system_prompt is not None,
+                instructions=found.instructions if each.instructions is None else each.instructions,
+                model=found.model if each.model is None else each.model,
+                style_directives=found.style_directives if each.style_directives is None else each.style_directives,
+                toolsets=found.toolsets if each.toolsets is None else each.toolsets,
+                parameters=each.parameters.over(found.parameters),
             )
-        return told
+        return found
 
     def _above(self, topic: str) -> list[str]:
-        """It and all above it but the root, from the bottom up."""
+        """The topic and all above it except the root, from the bottom up."""
         found: list[str] = []
         while topic != ROOT:
             found.append(topic)
@@ -169,3 +174,17 @@ class Topics:
         if topic.parent != ROOT or topic.name:
             message = "the topic of all topics has no name and stands below none"
             raise Fault(Code.USAGE, message, hint="Change another topic.")
+
+
+def compose_system_prelude(topic: Inherited, settings: ChatSettings, base: str = "") -> str:
+    """The text of the system message; empty if there is none. First the system prompt; if no topic has one, `base`, the
+    base instructions of the model's family. Then the topic's instructions, then the directives of the topic and of the
+    chat, each on its own line and once."""
+    directives = dict.fromkeys(filter(None, map(str.strip, (*topic.style_directives, *settings.style_directives))))
+    first = topic.system_prompt if topic.has_system_prompt or topic.system_prompt else base
+    return "\n\n".join(filter(None, (first.strip(), topic.instructions.strip(), "\n".join(directives))))
+
+
+def model_at_hand(selected: str, topic: Inherited, newest: MessagePair | None, default: str) -> str:
+    """The model that the user selected; else the topic's, that of the newest pair, or the default."""
+    return selected or topic.model or ("" if newest is None else newest.model) or default

@@ -1,4 +1,4 @@
-"""What is visible of a history, and how much of that goes along with the next question."""
+"""What is visible of a history, and how much of it is sent with the next question."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -7,10 +7,8 @@ from typing import Literal, TypeAlias, assert_never
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.prelude import compose_system_prelude
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.topics import ROOT, Inherited
+from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.topics import ROOT, Inherited, compose_system_prelude
 from sightline.filters.expression import (
     EVERYTHING,
     Expression,
@@ -30,9 +28,9 @@ Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
 class View:
     """A filter over a history, and the prediction boundary in what it shows.
 
-    The boundary is found when it is asked for, from where it was; typing does not move it. What moves it: another
-    filter, model, topic or setting, and what `heard` tells of the history. `selections` counts how often the whole
-    history was gone through.
+    The boundary is computed on demand, from its last position; typing does not move it. Another filter, model, topic or
+    setting moves it, and changes of the history reported by `on_change`. `selections` counts how often the whole
+    history was searched.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class View:
     # --- what changes it
 
     def execute(self, expression: Expression, now: float) -> None:
-        """Another filter, whose times are as of now."""
+        """Apply another filter, with its times relative to `now`."""
         self.expression = expression
         self.filter_version += 1
         self._now = now
@@ -68,8 +66,7 @@ class View:
         self._is_selected = False
 
     def choose(self, model: str, sizer: Sizer, limit: int) -> None:
-        """Another model, other tools, or the same ones counted in another way. `limit` is the most that a request can
-        be."""
+        """Change the model, the tools, or how they are counted. `limit` is the largest request."""
         self.model = model
         self._sizer = sizer
         self._limit = limit
@@ -80,18 +77,18 @@ class View:
             self._boundary.replace(list(self._boundary.items), sizer.cost)
 
     def enter(self, topic: str) -> None:
-        """The next question belongs to this topic."""
+        """Set the topic of the next question."""
         self.history.topics.get(topic)
         self.topic = topic
         self._forget_topic()
 
     def adjust(self, settings: ChatSettings, sizer: Sizer) -> None:
-        """Other settings, and a sizer that counts by them."""
+        """Change the settings, and the sizer that uses them."""
         self._settings = settings
         self.choose(self.model, sizer, self._limit)
 
     def on_change(self, change: HistoryChange) -> None:
-        """The history has changed so."""
+        """Update the view after a change of the history."""
         if self.topic not in self.history.topics:
             self.topic = ROOT
         self._forget_topic()
@@ -105,22 +102,22 @@ class View:
 
     @property
     def settings(self) -> ChatSettings:
-        """The settings that it goes by."""
+        """The settings."""
         return self._settings
 
     @property
     def sizer(self) -> Sizer:
-        """Who counts."""
+        """Counts the tokens."""
         return self._sizer
 
     @property
     def inherited(self) -> Inherited:
-        """What holds in the topic of the next question."""
+        """The settings that the topic of the next question inherits."""
         return self._inherited
 
     @property
     def prelude(self) -> str:
-        """What is said before the conversation."""
+        """The system message."""
         return compose_system_prelude(self.inherited, self._settings, self._sizer.base_instructions)
 
     @property
@@ -142,45 +139,46 @@ class View:
 
     @property
     def visible(self) -> Sequence[MessagePair]:
-        """The pairs that are shown, from the oldest to the newest, but for those that were left out by hand."""
+        """The pairs that are shown, oldest first, without those excluded by hand."""
         self._select()
         return self._boundary.items
 
     @property
     def left_out(self) -> list[MessagePair]:
-        """The pairs that would be visible, had nobody left them out by hand; they stay on screen, marked so."""
+        """The pairs that would be visible if they were not excluded by hand; they stay on screen, marked."""
         self._select()
         return sorted(self._left_out.values(), key=lambda pair: self.history.key(pair.id))
 
     @property
     def start(self) -> int:
-        """The place of the first visible pair that goes along: the boundary."""
+        """The boundary: the position of the first visible pair that is sent."""
         self._select()
         self._boundary.resize(self.room.history)
         return self._boundary.start
 
     @property
     def included(self) -> Sequence[MessagePair]:
-        """The pairs that go along."""
+        """The pairs that are sent."""
         start = self.start
         return self._boundary.items[start:]
 
     @property
     def history_tokens(self) -> int:
-        """What those that go along take."""
+        """The tokens of the pairs that are sent."""
         self._select()
         self._boundary.resize(self.room.history)
         return self._boundary.taken
 
     def standing(self, pair: str) -> Standing:
-        """How a pair stands: it goes along, is visible and too much, was left out by hand, or is not visible."""
+        """Whether a pair is sent, visible but too much, excluded by hand, or hidden."""
         place = self._place(pair)
         if place is not None:
             return "included" if place >= self.start else "excluded"
         return "left_out" if pair in self._left_out else "hidden"
 
     def match(self, expression: Expression, now: float) -> list[MessagePair]:
-        """The pairs that another filter takes by itself, whatever was said by hand. The view stays as it is."""
+        """The pairs that another filter matches, ignoring what was included or excluded by hand. The view does not
+        change."""
         pairs = list(self.history)
         return list(filter(self._matching(pairs, expression, now).test(expression), pairs))
 
@@ -213,8 +211,8 @@ class View:
         return [pair for pair in pairs if pair.hand == "in" or (pair.id in taken and pair.hand != "out")]
 
     def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
-        """The filter's terms, with those about the whole list answered. What goes along depends on what is shown, so
-        the terms about that are answered last."""
+        """The filter's terms, with those about the whole list resolved. Which pairs are sent depends on which are
+        shown, so terms about that are resolved last."""
         terms = set_terms(expression)
         members: dict[SetTerm, frozenset[str]] = {}
         for term in terms:
@@ -239,7 +237,7 @@ class View:
         return matching
 
     def _first_fitting(self, pairs: list[MessagePair]) -> int:
-        """The place of the oldest of these that would go along."""
+        """The position of the oldest of these that would be sent."""
         trial: Boundary[MessagePair] = Boundary(self._sizer.cost, self.room.history)
         trial.replace([pair for pair in pairs if pair.hand != "out"])
         if trial.start == len(trial.items):
@@ -247,19 +245,19 @@ class View:
         return pairs.index(trial.items[trial.start])
 
     def _position(self, pair: str) -> int:
-        """Where a pair stands among the visible, or would."""
+        """The position of a pair among the visible ones, or where it would be."""
         key_of = self.history.key
         return bisect_left(self.visible, key_of(pair), key=lambda each: key_of(each.id))
 
     def _place(self, pair: str) -> int | None:
-        """Where a pair stands among the visible, if it is one of them."""
+        """The position of a pair among the visible ones, if it is one."""
         if pair not in self.history:
             return None
         position, items = self._position(pair), self.visible
         return position if position < len(items) and items[position].id == pair else None
 
     def _look_again(self, pair_id: str) -> None:
-        """One pair may be visible now, or not any more, or be another."""
+        """Update one pair, which may have appeared, disappeared or changed."""
         place, pair = self._place(pair_id), self.history.get(pair_id)
         is_live = self.history.is_live(pair_id)
         is_chosen = is_live and self._test(pair)

@@ -21,8 +21,8 @@ from sightline.chat.core.facts import (
     TopicRemoved,
 )
 from sightline.chat.core.history import ChatHistory, HistoryChange
-from sightline.chat.core.imports.pieces import pieces_of
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.imports.reading import pieces_of
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.heartbeats import Signs
 from sightline.chat.service.preferences import Preferences, apply_preferences, check_preferences
 from sightline.errors import Code, Fault

@@ -10,8 +10,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.compose import base_instructions
 from sightline.catalog.provider import Provider
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.errors import Fault
 from sightline.exchange.memory import Memory
 from sightline.model.tools import Tool

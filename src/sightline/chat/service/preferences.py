@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 

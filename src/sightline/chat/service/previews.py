@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from sightline.chat.core.assembly import question
-from sightline.chat.core.pair import Trouble
+from sightline.chat.core.pair import Trouble, prompt_too_large, trouble_of
 from sightline.chat.core.plan import SendPlan, plan_of
-from sightline.chat.core.trouble import prompt_too_large, trouble_of
+from sightline.chat.core.sizing import question
 from sightline.chat.service.answerer import SESSION, measure
 from sightline.chat.service.sends import first_request
 from sightline.chat.service.views import Looking, Views

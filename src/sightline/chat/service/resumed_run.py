@@ -6,10 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from sightline.agent.core.quota import Quota
-from sightline.chat.core.facts import ChatFact, PairAnswered, PairCancelled, PairFailed
-from sightline.chat.core.lifecycle import INTERRUPTED
-from sightline.chat.core.pair import ChatAnswer, answer_of
-from sightline.chat.core.trouble import trouble_of
+from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed
+from sightline.chat.core.pair import ChatAnswer, answer_of, trouble_of
 from sightline.chat.service.abortable import Breaking, BrokenOff
 from sightline.chat.service.answerer import Answerer, AnswerResult, TakenRun
 from sightline.chat.service.chat import Chat

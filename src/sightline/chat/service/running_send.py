@@ -9,9 +9,8 @@ import msgspec
 
 from sightline.agent.core.quota import Quota, quota_of
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.core.facts import PairAnswered, PairCancelled, PairFailed, RunJoined
-from sightline.chat.core.lifecycle import INTERRUPTED
-from sightline.chat.core.pair import ChatAnswer, answer_of
+from sightline.chat.core.facts import INTERRUPTED, PairAnswered, PairCancelled, PairFailed, RunJoined
+from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
 from sightline.chat.core.plan import SendPlan
 from sightline.chat.core.sending import (
     Attempt,
@@ -24,7 +23,6 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.core.trouble import TRIMMED_FOR, trouble_of
 from sightline.chat.service.abortable import Breaking, BrokenOff
 from sightline.chat.service.answerer import SESSION, Answerer, AnswerRequest, AnswerResult, conversation_in, measure
 from sightline.chat.service.chat import Chat

@@ -10,9 +10,8 @@ from sightline.agent.core.quota import Quota, quota_of, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
 from sightline.chat.core.pair import ChatAnswer, MessagePair
-from sightline.chat.core.plan import SendPlan, plan_of
+from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
-from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models

@@ -10,7 +10,7 @@ from sightline.chat.core.compaction import INSTRUCTION, Compaction, compaction_f
 from sightline.chat.core.facts import CompactionUndone
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
-from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from sightline.chat.core.telemetry import SendTelemetry, Stage
+from sightline.chat.core.plan import SendTelemetry, Stage
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped

@@ -4,14 +4,12 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.core.counter import ContextCounter, counter_of, trim_summary
 from sightline.chat.core.history import HistoryChange, Key
-from sightline.chat.core.model_choice import model_at_hand
 from sightline.chat.core.pair import MessagePair, Trouble
-from sightline.chat.core.sending import SendEnding
-from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.telemetry import SendTelemetry
-from sightline.chat.core.topics import ROOT, Inherited
+from sightline.chat.core.plan import SendTelemetry
+from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
+from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.topics import ROOT, Inherited, model_at_hand
 from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat

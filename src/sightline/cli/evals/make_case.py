@@ -5,9 +5,9 @@ import asyncio
 from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
+from sightline.app.engine import open_record
 from sightline.app.eval_targets import root_of
 from sightline.app.machine import SystemClock
-from sightline.app.openers import open_record
 from sightline.cli.evals.suites import one
 from sightline.cli.terminal import say, write
 from sightline.evals.core.making.case import MadeCase, RecordedExchange

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from sightline.cli.call_lines import clip
 from sightline.cli.evals.fields import in_full
 from sightline.cli.evals.table import table
+from sightline.cli.run_control import clip
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.evals.core.options import budget_of, cost_limit_of

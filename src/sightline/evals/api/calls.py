@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.catalog.problem import Path
-from sightline.chat.api.downloads import media
+from sightline.chat.api.files import media
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault

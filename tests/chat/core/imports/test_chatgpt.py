@@ -1,5 +1,5 @@
-from sightline.chat.core.assembly import messages_of
 from sightline.chat.core.imports.reading import is_chatgpt, read_chatgpt
+from sightline.chat.core.sizing import messages_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 

@@ -1,5 +1,5 @@
-from sightline.chat.core.assembly import messages_of
 from sightline.chat.core.imports.reading import is_claude, read_claude
+from sightline.chat.core.sizing import messages_of
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import write_request
 from sightline.model.json import Json, JsonObject

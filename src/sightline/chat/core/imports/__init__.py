@@ -1,5 +1,5 @@
-"""Chats from elsewhere as pairs and topics: ChatGPT's and Claude's exports, MaiChat's, our own, and plain Markdown.
+"""Imports: ChatGPT's and Claude's exports, MaiChat's, our own, and plain Markdown, read into pairs and topics.
 
-Bytes in, values out. It may import what the chat may. Of what cannot be carried a note is left, never nothing; the
-same export always gives the same ids, so that what is imported twice is there once.
+Bytes in, values out. It may import what the chat's core may. What cannot be imported is reported; the same export
+always gives the same ids, so that importing it twice adds it once.
 """

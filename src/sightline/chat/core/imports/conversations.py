@@ -1,19 +1,54 @@
-"""Turns of foreign conversations, gathered into pairs in topics."""
+"""Collects the turns of imported conversations into pairs and topics."""
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from sightline.chat.core.facts import ChatImported
-from sightline.chat.core.imports.loose_json import text
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Citation, Part, Text, ToolCall
+
+_LATEST = 32_503_680_000.0
+_MILLISECONDS = 100_000_000_000.0
+
+
+def text(holder: JsonObject, key: str) -> str:
+    """The text under a key."""
+    value = holder.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def member(holder: JsonObject, key: str) -> JsonObject:
+    """The object under a key."""
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def members(value: Json) -> list[JsonObject]:
+    """The objects in a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def moment(value: Json) -> float:
+    """Seconds since 1970, from seconds, milliseconds or an ISO time; 0 if it is none."""
+    if isinstance(value, str):
+        try:
+            read = datetime.fromisoformat(value)
+            return max(0.0, read.timestamp()) if read.tzinfo is not None else 0.0
+        except (ValueError, OverflowError):
+            return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MILLISECONDS * 1000:
+        return 0.0
+    seconds = value / 1000 if value > _MILLISECONDS else float(value)
+    return seconds if 0 <= seconds <= _LATEST else 0.0
+
 
 Speaker: TypeAlias = Literal["user", "assistant", "tool"]
 
@@ -22,7 +57,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ImportedTurn:
-    """What one side said. `key` tells it apart in its conversation."""
+    """What one side said. `key` identifies it in its conversation."""
 
     speaker: Speaker
     parts: tuple[Part, ...]
@@ -33,7 +68,7 @@ class ImportedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What came of an export: the fact to be added to a history, and what was not carried."""
+    """The result of an import: the fact to add to a history, and notes about what was left out."""
 
     source: str
     fact: ChatImported
@@ -45,13 +80,13 @@ def _place(value: Json) -> int | None:
 
 
 def tool_name(name: str) -> str:
-    """A name that every provider takes for a tool."""
+    """A tool name that every provider accepts."""
     return _NOT_IN_A_NAME.sub("_", name)[:64] or "tool"
 
 
 @dataclass(slots=True)
 class Gathering:
-    """Collects conversations from one source."""
+    """Collects the conversations of one source."""
 
     source: str
     _topics: list[Topic] = field(default_factory=list)
@@ -60,11 +95,11 @@ class Gathering:
     _names: set[tuple[str, str]] = field(default_factory=set)
 
     def lose(self, what: str, count: int = 1) -> None:
-        """So many of these could not be carried."""
+        """Note that so many of these could not be imported."""
         self._lost[what] += count
 
     def citations(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
-        """Sources of a text, each with where its place begins and ends. One without an address is no use, and lost."""
+        """Citations of a text, each with its range. A source without an address is dropped and noted."""
         found: list[Citation] = []
         for source, start, end in sources:
             url = text(source, "url")
@@ -75,7 +110,7 @@ class Gathering:
         return tuple(found)
 
     def topic(self, key: str, name: str, parent: str = ROOT, system_prompt: str | None = None) -> str:
-        """A topic; where its name is taken already, it gets a number."""
+        """Add a topic; if its name is taken, it gets a number."""
         title = " ".join(name.split())[:120] or "Untitled"
         fresh, number = title, 1
         while (parent, fresh.lower()) in self._names:
@@ -87,15 +122,15 @@ class Gathering:
         return topic.id
 
     def pair(self, pair: MessagePair) -> None:
-        """A pair that is one already; its id is the source's own."""
+        """Add a complete pair; its id is the source's own."""
         self._pairs.append(pair)
 
     def own_id(self, key: str) -> str:
-        """The id of a pair that the source calls so."""
+        """The id for a pair of this key in the source."""
         return self._id("pair", key)
 
     def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
-        """Turns in their order: a question and all that follows it up to the next one are a pair."""
+        """Add turns in their order: a question and everything up to the next one are a pair."""
         group: list[ImportedTurn] = []
         for turn in turns:
             if turn.speaker == "user" and group:
@@ -106,7 +141,7 @@ class Gathering:
             self._pairs.append(self._pair(key, topic, group))
 
     def finish(self) -> Gathered:
-        """All of it."""
+        """The result."""
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 

@@ -1,9 +1,8 @@
-"""MaiChat's export, and our own, which has the same names and more beside them."""
+"""MaiChat's export, and our own, which adds fields to it."""
 
 import msgspec
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering
-from sightline.chat.core.imports.loose_json import members, moment, text
+from sightline.chat.core.imports.conversations import Gathered, Gathering, members, moment, text
 from sightline.chat.core.pair import ChatAnswer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.errors import Code, Fault
@@ -17,7 +16,7 @@ _DIVIDER = " > "
 
 
 class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What our own export has of a pair beside MaiChat's names."""
+    """The fields that our own export adds to a pair."""
 
     answer: ChatAnswer | None = None
     earlier: tuple[ChatAnswer, ...] = ()
@@ -34,7 +33,7 @@ def is_maichat(document: Json) -> bool:
 
 
 def read_maichat(document: Json) -> Gathered:
-    """The pairs in it. Topics are made from their paths; our own export brings them whole."""
+    """Its pairs. Topics are made from their paths; our own export contains them."""
     holder = document if isinstance(document, dict) else {}
     is_own = text(holder, "schema") == OWN_SCHEMA
     gathering = Gathering("sightline" if is_own else "maichat")
@@ -55,7 +54,7 @@ def read_maichat(document: Json) -> Gathered:
 
 
 class _Topics:
-    """The topics of paths, each made once, those above before those below."""
+    """Makes the topics of paths, each once, parents first."""
 
     def __init__(self, gathering: Gathering) -> None:
         self._gathering = gathering

@@ -1,10 +1,9 @@
-"""Conversations as people write them down: a line says who speaks, and what follows is what they say."""
+"""Conversations in Markdown: a line names the speaker, and their words follow."""
 
 import hashlib
 import re
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker
-from sightline.chat.core.imports.loose_json import moment
+from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, Speaker, moment
 from sightline.model.parts import Text
 
 _USER = r"user|human|you|me|prompt|question"
@@ -22,8 +21,8 @@ _IS_USER = re.compile(_USER, re.IGNORECASE)
 
 
 def escape(text: str) -> str:
-    """The text with a backslash before each line that would be read as more than that; where something in it is fenced
-    off and never ends, or all of it is, it gets a fence around it."""
+    """The text with a backslash before each line that would be read as markup. If it has a fence that does not end, or
+    is fenced as a whole, it gets a fence around it."""
     lines = [f"\\{line}" if _is_marked(line.lstrip("\\")) else line for line in text.split("\n")]
     fence = ""
     for line in lines:
@@ -35,7 +34,7 @@ def escape(text: str) -> str:
 
 
 def is_markdown(text: str) -> bool:
-    """Whether anybody is said to speak in it."""
+    """Whether a line in it names a speaker."""
     return any(_speaker(line) is not None for line in text.splitlines())
 
 
@@ -58,7 +57,7 @@ def _is_marked(line: str) -> bool:
 
 
 def _speaker(line: str) -> tuple[Speaker, str] | None:
-    """Who begins to speak in this line, and what they say in it."""
+    """The speaker that a line names, and the rest of the line."""
     line = line.rstrip()
     found = _HEADED.fullmatch(line) or _BOLD.fullmatch(line) or _PLAIN.fullmatch(line)
     if found is None:
@@ -68,7 +67,7 @@ def _speaker(line: str) -> tuple[Speaker, str] | None:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """What fences off the next line, if this one stands behind such a fence."""
+    """The fence that is open after this line; empty if none is."""
     found = _FENCE.match(line)
     if found is None:
         return fence
@@ -79,7 +78,7 @@ def _fence_after(fence: str, line: str) -> str:
 
 
 class _Reading:
-    """A text on its way to turns. What is fenced off is never looked into."""
+    """Reads a text into turns. Fenced text is not searched for speakers."""
 
     def __init__(self, name: str) -> None:
         self.title = name
@@ -108,7 +107,7 @@ class _Reading:
             self._lines.append(line)
 
     def close(self) -> None:
-        """Nobody speaks on."""
+        """End the current turn."""
         lines = _unfence("\n".join(self._lines).strip()).split("\n")
         said = "\n".join(line[1:] if line[:1] == "\\" and _is_marked(line.lstrip("\\")) else line for line in lines)
         if self._speaker is not None and said.strip():
@@ -118,7 +117,7 @@ class _Reading:
 
 
 def _unfence(said: str) -> str:
-    """What is said, where all of it is fenced off by fences of their own, as MaiChat writes it."""
+    """The text without the fence around all of it, which MaiChat writes."""
     first, _, rest = said.partition("\n")
     inner, _, last = rest.rpartition("\n")
     is_whole = first == last and len(first) >= 3 and set(first) in ({"`"}, {"~"})

@@ -1,17 +1,53 @@
-"""Whichever export this is, read."""
+"""Recognises the kind of an export and reads it."""
 
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from sightline.chat.core.imports.conversations import Gathered, Gathering, ImportedTurn, tool_name
-from sightline.chat.core.imports.loose_json import member, members, moment, text
+from sightline.chat.core.facts import ChatImported
+from sightline.chat.core.imports.conversations import (
+    Gathered,
+    Gathering,
+    ImportedTurn,
+    member,
+    members,
+    moment,
+    text,
+    tool_name,
+)
 from sightline.chat.core.imports.maichat import is_maichat, read_maichat
 from sightline.chat.core.imports.markdown import is_markdown, read_markdown
+from sightline.chat.core.topics import Topic
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
 from sightline.wire.jsontext import BOM, decode, encode
+
+MOST_PAIRS = 1000
+
+
+def pieces_of(fact: ChatImported, most: int = MOST_PAIRS) -> Iterator[ChatImported]:
+    """Facts that are equivalent together, oldest pairs first. All topics are in the first piece; each piece repeats the
+    topics of its pairs, because they may have another id here."""
+    if len(fact.pairs) <= most:
+        yield fact
+        return
+    pairs = sorted(fact.pairs, key=lambda pair: pair.at)
+    known = {topic.id: topic for topic in fact.topics}
+    for start in range(0, len(pairs), most):
+        piece = tuple(pairs[start : start + most])
+        needed = known.keys() if not start else _with_those_above({pair.topic for pair in piece}, known)
+        yield ChatImported(tuple(topic for topic in fact.topics if topic.id in needed), piece)
+
+
+def _with_those_above(topics: set[str], known: dict[str, Topic]) -> set[str]:
+    found: set[str] = set()
+    for topic in topics:
+        while topic in known and topic not in found:
+            found.add(topic)
+            topic = known[topic].parent
+    return found
+
 
 _MODEL = "model_slug"
 _SPOKEN_TO_ALL = ("", "all")
@@ -23,7 +59,7 @@ def is_chatgpt(document: Json) -> bool:
 
 
 def read_chatgpt(document: Json) -> Gathered:
-    """The conversations in it, each as a topic below one for all of them."""
+    """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("chatgpt")
     home = gathering.topic("", "ChatGPT")
     for number, conversation in enumerate(_chatgpt_conversations(document)):
@@ -70,7 +106,7 @@ class _Branch:
         return dict.fromkeys(reversed(names))
 
     def _newest(self) -> str:
-        """Where no leaf is named: the newest message that nothing follows."""
+        """The newest leaf, used if none is named."""
         parents = {text(node, "parent") for node in self._nodes.values()}
         leaves = [name for name in self._nodes if name not in parents]
         return max(leaves, key=lambda name: moment(member(self._nodes[name], "message").get("create_time")), default="")
@@ -113,7 +149,7 @@ class _Branch:
         return self._with_sources(content, member(message, "metadata"))
 
     def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
-        """The words with where they came from, which the export tells of the message as a whole."""
+        """The text with its sources, which the export has for the whole message."""
         sources = [
             ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
             for each in members(metadata.get("citations"))
@@ -150,7 +186,7 @@ def is_claude(document: Json) -> bool:
 
 
 def read_claude(document: Json) -> Gathered:
-    """The conversations in it, each as a topic below one for all of them."""
+    """Its conversations, each as a topic below one common topic."""
     gathering = Gathering("claude")
     home = gathering.topic("", "Claude")
     for number, conversation in enumerate(_conversations(document)):
@@ -228,7 +264,7 @@ def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Itera
 
 
 def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
-    """The sources of a text: an address and a place in it, the address below `details` in newer exports."""
+    """The sources of a text: an address and a range; in newer exports the address is below `details`."""
     return gathering.citations(
         (
             {**each, **member(each, "details")},
@@ -250,7 +286,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def read_chat(data: bytes, name: str = "") -> Gathered:
-    """The pairs and topics in an export. `name` is the file's, for a text without a title."""
+    """The pairs and topics in an export. `name` is the file's, used for a text without a title."""
     if data.startswith(_ZIP):
         raise _unreadable("this is an archive", "Unpack it and import the conversations.json in it.")
     if data.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
@@ -266,7 +302,9 @@ def read_chat(data: bytes, name: str = "") -> Gathered:
     except UnicodeDecodeError as error:
         raise _unreadable("this is no text", "Import JSON or Markdown in UTF-8.") from error
     if not is_markdown(text):
-        raise _unreadable("nobody speaks in this text", "Write `## User` and `## Assistant` before what they say.")
+        raise _unreadable(
+            "no line in this text names a speaker", "Write `## User` and `## Assistant` before what they say."
+        )
     return read_markdown(text, name)
 
 

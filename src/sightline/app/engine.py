@@ -1,0 +1,403 @@
+"""Build what sends and what records: engines, relays and stores for commands and for the server."""
+
+import asyncio
+import random
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.app.configuration import Configuration, data_folder
+from sightline.app.machine import Ids, SystemClock, chance
+from sightline.catalog.catalog import Catalog, facts_of
+from sightline.catalog.facts import Prices
+from sightline.errors import Code, Fault
+from sightline.exchange.memory import Memory
+from sightline.exchange.request_counter import RequestCounter
+from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient, probe
+from sightline.transport.http.dialling import Trust
+from sightline.transport.http.target import Proxies, Timeouts
+from sightline.transport.sender import Sender
+from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:
+    from sightline.exchange.engine import Engine
+    from sightline.exchange.holds import Holds
+    from sightline.exchange.hub import Hear, Hub, Record
+    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.prepare import Prepared
+    from sightline.exchange.relay import Relay
+    from sightline.exchange.remote_relay import RemoteRelay, RunningServer
+    from sightline.store.entries import Entry
+    from sightline.store.store import Store
+    from sightline.store.summary import PriceList
+    from sightline.telemetry.exporter import Exporter
+
+
+def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
+    """The embedded model, not yet started."""
+    local = loaded.settings.local
+    return EmbeddedModel(
+        python=sys.executable,
+        environment=loaded.environment,
+        threads=local.threads,
+        context_window=local.context_window,
+        url=local.url,
+        make_key=lambda: secrets.token_urlsafe(24),
+    )
+
+
+def is_installed() -> bool:
+    """Whether the engine and the weights of the embedded model are installed."""
+    from sightline.transport.embedded.child import ENGINE
+    from sightline.transport.embedded.machine import find_weights
+
+    return find_spec(ENGINE) is not None and find_weights() is not None
+
+
+async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str:
+    """Why the embedded model does not answer now; empty if it does."""
+    if model.elsewhere is not None:
+        headers = (("authorization", f"Bearer {model.elsewhere.key}"),)
+        return await probe(client, HttpRequest("GET", f"{model.elsewhere.url}/v1/models", headers, b""))
+    if model.is_up:
+        return ""
+    if is_installed():
+        return "It starts with its first request."
+    return "It is not installed. `sightline doctor` says what is missing."
+
+
+async def diagnose_embedded(loaded: Configuration) -> list[DiagnosisFinding]:
+    """Check the embedded model and report what was found."""
+    model = make_embedded_model(loaded)
+    async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+
+        async def post(request: HttpRequest) -> tuple[int, bytes]:
+            async with await client.send(request, Timeouts(), direct=True) as response:
+                return response.status, await response.read()
+
+        try:
+            return await diagnose(model, post)
+        finally:
+            await model.close()
+
+
+def http_client(loaded: Configuration) -> HttpClient:
+    network = loaded.settings.network
+    return HttpClient(
+        trust=Trust(ca_file=network.ca_file, environment=loaded.environment),
+        proxies=Proxies.of(loaded.environment),
+        max_connections=network.max_connections,
+    )
+
+
+async def open_configured_store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
+    prices = price_list(loaded.catalog)
+    url = url or loaded.settings.store.url
+    if not url:
+        from sightline.store.sqlite import open_store
+
+        return await open_store(folder, prices=prices, now=clock.now)
+    if find_spec("asyncpg") is None:
+        hint = "Install it: pip install 'sightline[postgresql]' (or asyncpg alone)."
+        raise Fault(Code.CONFIG, "a record in PostgreSQL needs the driver asyncpg, which is not installed", hint=hint)
+    from sightline.store.postgres import open_postgres
+
+    return await open_postgres(url, folder, prices=prices, now=clock.now)
+
+
+def price_list(catalog: Catalog) -> "PriceList":
+    @lru_cache(maxsize=1024)
+    def prices(provider: str, model: str) -> Prices | None:
+        return facts_of(catalog, provider, model).prices
+
+    return prices
+
+
+@dataclass(frozen=True, slots=True)
+class RelayResources:
+    """What all relays of a program share."""
+
+    memory: Memory
+    embedded: EmbeddedModel
+    client: HttpClient
+
+
+def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> RelayResources:
+    """Make what relays share. Nothing starts before it is needed; the stack closes it."""
+    means = RelayResources(Memory(folder, SystemClock().now), make_embedded_model(loaded), http_client(loaded))
+    stack.callback(means.memory.save)
+    stack.push_async_callback(means.embedded.close)
+    stack.push_async_callback(means.client.close)
+    return means
+
+
+async def make_relay(
+    loaded: Configuration,
+    means: RelayResources,
+    record: "Record",
+    stack: AsyncExitStack,
+    *,
+    own: frozenset[tuple[str, int]] = frozenset(),
+    is_told: bool = False,
+    interception: "KeptInterception | None" = None,
+    unattended: "Callable[[], None] | None" = None,
+) -> tuple["Relay", "Hub"]:
+    """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too. The
+    rules and masks of `interception` apply. With `unattended`, no one can release what a rule would hold: it is sent,
+    and this is called for each such request."""
+    from sightline.exchange.holds import Holds
+    from sightline.exchange.hub import Hub
+
+    exporter = await open_exporter(loaded, means.client, stack) if is_told else None
+    if exporter is not None:
+        record = _also(record, exporter.took)
+    hub = Hub(record)
+    hub.observer = exporter
+    holds = Holds(means.memory, SystemClock.now, interception, unattended)
+    return relay_of(loaded, means, hub, holds, own), hub
+
+
+def relay_of(
+    loaded: Configuration, means: RelayResources, hub: "Hub", holds: "Holds", own: frozenset[tuple[str, int]]
+) -> "Relay":
+    """A relay to the providers of this configuration, with an existing hub and existing holds."""
+    from sightline.exchange.relay import Relay
+
+    clock = SystemClock()
+    return Relay(
+        catalog=loaded.catalog,
+        environment=loaded.environment,
+        sender=Sender(means.client, clock, random.random, means.memory.ledger),
+        embedded=means.embedded,
+        memory=means.memory,
+        hub=hub,
+        clock=clock,
+        make_id=Ids(time.time_ns, chance()),
+        own=own,
+        holds=holds,
+    )
+
+
+def hearing(store: "Store") -> "Hear | None":
+    """Where to report what replies say, if this store takes it."""
+    from sightline.store.sqlite import SqliteStore
+
+    return store.hear if isinstance(store, SqliteStore) else None
+
+
+def _also(record: "Record", export: "Record") -> "Record":
+    """Record, then export."""
+
+    def record_both(entries: Sequence["Entry"]) -> None:
+        record(entries)
+        export(entries)
+
+    return record_both
+
+
+def nowhere(_entries: Sequence["Entry"]) -> None:
+    """Record nothing."""
+
+
+async def open_exporter(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter | None":
+    """The exporter to the configured OpenTelemetry collector; None where none is configured."""
+    if not loaded.settings.telemetry.otlp_endpoint:
+        return None
+    from importlib.metadata import version
+
+    from sightline.telemetry.exporter import Exporter
+
+    telemetry = loaded.settings.telemetry
+    values = {name: loaded.environment.get(variable, "").strip() for name, variable in telemetry.env_headers.items()}
+    headers = {name: value for name, value in values.items() if value}
+    exporter = Exporter(
+        client,
+        telemetry.otlp_endpoint,
+        version=version("sightline"),
+        headers=headers,
+        with_content=telemetry.content,
+        now=SystemClock.now,
+    )
+    return await stack.enter_async_context(exporter)
+
+
+Notice = Callable[[str], None]
+"""Takes one line for the user of the command."""
+
+
+async def running_server(folder: Path, stack: AsyncExitStack, *, apart: bool) -> "RunningServer | None":
+    """The server to send through; None if none runs with this data folder, or with `apart`. A server shared by runs
+    stays up as long as the stack."""
+    if apart:
+        return None
+    from sightline.app.running_server import find_server, keep_server
+
+    found = await asyncio.to_thread(find_server, folder)
+    return found if found is not None and stack.enter_context(keep_server(folder)) else None
+
+
+async def engine_through(
+    server: "RunningServer",
+    loaded: Configuration,
+    folder: Path,
+    means: RelayResources,
+    stack: AsyncExitStack,
+    *,
+    notice: Notice,
+    is_recorded: bool = True,
+) -> "Engine":
+    """An engine whose requests this server sends."""
+    from sightline.exchange.engine import Engine
+    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.remote_relay import RemoteRelay
+
+    # The server keeps the count of what was used, and this process must not add the same to it once more.
+    stack.callback(means.memory.ledger.mark_saved)
+
+    def on_hold(link: str) -> None:
+        notice(f"note: held until you decide: {link}")
+
+    _, masks = KeptInterception(folder).read()
+    observer = await open_exporter(loaded, means.client, stack)
+
+    def relay(*, is_recorded: bool) -> "RemoteRelay":
+        return RemoteRelay(
+            server,
+            means.client,
+            catalog=loaded.catalog,
+            environment=loaded.environment,
+            ledger=means.memory.ledger,
+            clock=SystemClock(),
+            on_held=on_hold,
+            masks=masks,
+            observer=observer,
+            is_recorded=is_recorded,
+        )
+
+    through, aside = relay(is_recorded=is_recorded), relay(is_recorded=False)
+    return Engine(through, aside, RequestCounter(means.memory), means.memory, SystemClock(), limits=through.wait)
+
+
+async def engine_here(
+    loaded: Configuration,
+    folder: Path,
+    means: RelayResources,
+    record: "Record",
+    stack: AsyncExitStack,
+    *,
+    notice: Notice,
+    is_told: bool = True,
+) -> tuple["Engine", "Hub"]:
+    """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
+    No one can release what a rule would hold, so it is sent and the user gets one notice."""
+    from sightline.exchange.engine import Engine
+    from sightline.exchange.interception_store import BorrowedInterception
+
+    has_said: list[str] = []
+
+    def warn_unattended() -> None:
+        if not has_said:
+            has_said.append("said")
+            notice("note: interception is on, but no server is running to hold the request; it was sent")
+
+    aside, _ = await make_relay(loaded, means, nowhere, stack)
+    kept = BorrowedInterception(folder)
+    relay, hub = await make_relay(
+        loaded, means, record, stack, is_told=is_told, interception=kept, unattended=warn_unattended
+    )
+    return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub
+
+
+def _say_nothing(_line: str) -> None:
+    """Ignore a notice."""
+
+
+def counter(data: str | None) -> RequestCounter:
+    """Estimates the tokens of requests, with the calibration of this data folder."""
+    return RequestCounter(Memory(data_folder(data), SystemClock().now))
+
+
+def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
+    """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
+    from sightline.exchange.final_body import final_body
+    from sightline.exchange.interception_store import KeptInterception
+
+    _, masks = KeptInterception(data_folder(data)).read()
+    body = final_body(prepared.body, prepared.dialect, prepared.choice.model, masks, session=session)
+    return prepared.with_body(body.data)
+
+
+@asynccontextmanager
+async def open_engine(
+    loaded: Configuration,
+    data: str | None,
+    *,
+    is_recorded: bool = True,
+    apart: bool = False,
+    notice: Callable[[str], None] = _say_nothing,
+) -> AsyncIterator["Engine"]:
+    """An engine that is ready to send, closed with all that it started. If a server runs with this data folder, it
+    sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and reports why.
+    `notice` takes lines for the user."""
+    from dataclasses import replace
+
+    clock, folder = SystemClock(), data_folder(data)
+    unrecorded: Fault | None = None
+    async with AsyncExitStack() as stack:
+        server = await running_server(folder, stack, apart=apart)
+        if server is not None:
+            means = means_of(loaded, folder, stack)
+            yield await engine_through(server, loaded, folder, means, stack, notice=notice, is_recorded=is_recorded)
+            return
+        record: Record = nowhere
+        if is_recorded:
+            try:
+                store = await open_configured_store(loaded, folder, "", clock)
+            except Fault as fault:
+                unrecorded = fault
+            else:
+                stack.push_async_callback(store.close)
+                record = store.record
+        means = means_of(loaded, folder, stack)
+        engine, _ = await engine_here(loaded, folder, means, record, stack, notice=notice, is_told=is_recorded)
+        yield replace(engine, unrecorded=unrecorded)
+
+
+@asynccontextmanager
+async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
+    """The record, which a server may be writing to. `store` is the URL of a database that replaces the folder's own."""
+    record = await open_configured_store(loaded, data_folder(data), store, SystemClock())
+    try:
+        await record.settle()
+        yield record
+    finally:
+        await record.close()
+
+
+@asynccontextmanager
+async def open_relay(
+    loaded: Configuration, data: str | None, *, store: str = "", unattended: Callable[[], None] | None = None
+) -> AsyncIterator[tuple["Relay", "Store"]]:
+    """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
+    is sent, and this is called."""
+    from sightline.exchange.interception_store import BorrowedInterception
+
+    clock, folder = SystemClock(), data_folder(data)
+    async with AsyncExitStack() as stack:
+        record = await open_configured_store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
+        relay, hub = await make_relay(
+            loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
+        )
+        hub.hear = hearing(record)
+        yield relay, record

@@ -1,0 +1,366 @@
+import asyncio
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.exchange.hub import Announced, Hub
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFinished, FrameArrived, Received
+from sightline.store.entries import BodyEntry, FactEntry
+from sightline.web.asgi import ResponseBody, ResponseStart
+from sightline.workbench.workbench import FOLDER, POLICY, Access, Static, event, proof_of, stream
+from tests.server.running import TOKEN as SERVER_TOKEN
+from tests.server.running import Running, running
+
+TOKEN = "abcdefghijklmnopqrstuvwxyz"
+ACCESS = Access(TOKEN, 7700)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_granted"),
+    [
+        (b"authorization", f"Bearer {TOKEN}", True),
+        (b"authorization", f"bearer  {TOKEN} ", True),
+        (b"authorization", TOKEN, False),
+        (b"authorization", f"Basic {TOKEN}", False),
+        (b"authorization", "Bearer ", False),
+        (b"authorization", f"Bearer {TOKEN}x", False),
+        (b"authorization", "Bearer tök", False),
+        (b"cookie", f"sightline_7700={TOKEN}", True),
+        (b"cookie", f"other=1; sightline_7700={TOKEN}; last=2", True),
+        (b"cookie", f"sightline_7701={TOKEN}", False),
+        (b"cookie", "sightline_7700=", False),
+        (b"cookie", "sightline_7700", False),
+        (b"x-token", TOKEN, False),
+    ],
+)
+def test_the_token_is_shown_by_header_or_cookie(name: bytes, value: str, is_granted: bool) -> None:
+    assert ACCESS.is_granted([(b"host", b"localhost"), (name, value.encode("latin-1"))]) is is_granted
+
+
+def test_nobody_is_granted_anything_for_nothing() -> None:
+    assert not ACCESS.is_granted([])
+
+
+@pytest.mark.parametrize(
+    ("query", "is_in"), [(f"token={TOKEN}", True), (f"a=b&token={TOKEN}", True), ("token=", False), ("", False)]
+)
+def test_the_link_holds_the_token(query: str, is_in: bool) -> None:
+    assert ACCESS.is_in(query) is is_in
+
+
+def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites() -> None:
+    name, *attributes = ACCESS.cookie.decode().split("; ")
+    assert name == f"sightline_7700={TOKEN}"
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes)
+
+
+def test_the_server_proves_that_it_knows_the_token_without_telling_it() -> None:
+    proof = ACCESS.proof("challenge=c1")
+    assert proof == proof_of(TOKEN, "c1")
+    assert TOKEN not in proof
+    assert len({proof, proof_of(TOKEN, "c2"), proof_of("another", "c1")}) == 3
+    assert ACCESS.proof("") == ACCESS.proof("challenge=") == ""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "ui"
+    (made / "views").mkdir(parents=True)
+    (made / "index.html").write_text('<script type="module" src="{ui}/app.js"></script>')
+    (made / "app.js").write_text("export {};")
+    (made / "views" / "list.css").write_text("a {}")
+    (made / "api.d.ts").write_text("export {};")
+    (tmp_path / "secret.js").write_text("no")
+    return made
+
+
+def address(static: Static) -> str:
+    """Where the files are, as the page names it."""
+    page = static.page().body.decode()
+    return page.partition('src="')[2].partition("/app.js")[0]
+
+
+def test_the_page_names_its_files_by_what_is_in_them(folder: Path) -> None:
+    static = Static(folder)
+    before = address(static)
+    assert before.startswith("/ui/")
+    assert address(static) == before == address(Static(folder))
+    (folder / "app.js").write_text("export const changed = 1;")
+    assert address(static) != before
+
+
+def test_files_are_kept_for_good_and_the_page_is_not(folder: Path) -> None:
+    static = Static(folder)
+    file = static.file(f"{address(static)}/app.js".encode())
+    assert (file.status, file.body) == (200, b"export {};")
+    told = dict(file.headers)
+    assert told[b"content-type"] == b"text/javascript; charset=utf-8"
+    assert b"immutable" in told[b"cache-control"]
+    assert told[b"x-content-type-options"] == b"nosniff"
+    assert dict(static.page().headers)[b"cache-control"] == b"no-store"
+    assert dict(static.file(f"{address(static)}/views/list.css".encode()).headers)[b"content-type"].startswith(
+        b"text/css"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "/", "/nothing.js", "/index.html", "/api.d.ts", "/../secret.js", "/views/../app.js", "//app.js", "/app.js/",
+        "/%61pp.js", "/..%2fsecret.js", "/views", "/app.js\0", "/\xff.js",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_given_out(folder: Path, name: str) -> None:
+    static = Static(folder)
+    answer = static.file((address(static) + name).encode("latin-1"))
+    assert answer.status == 404
+    assert dict(answer.headers)[b"cache-control"] == b"no-store"
+
+
+def test_an_address_of_yesterday_is_refused_rather_than_answered_with_todays_file(folder: Path) -> None:
+    static = Static(folder)
+    assert static.file(b"/ui/0123456789abcdef/app.js").status == 404
+    assert static.file(b"/ui/app.js").status == 404
+
+
+def test_a_link_that_leads_out_of_the_folder_is_as_good_as_the_folders_owner_made_it(folder: Path) -> None:
+    (folder / "linked.js").symlink_to(folder.parent / "secret.js")
+    static = Static(folder)
+    assert static.file(f"{address(static)}/linked.js".encode()).body == b"no"
+
+
+def test_no_script_and_no_style_may_stand_in_the_page() -> None:
+    static = Static()
+    for answer in (static.page(), static.nothing()):
+        assert dict(answer.headers)[b"content-security-policy"] == POLICY
+    assert b"unsafe" not in POLICY
+    assert static.nothing().status == 401
+    assert b"/ui/" not in static.nothing().body
+
+
+def test_all_that_the_page_asks_for_is_there() -> None:
+    static = Static()
+    html = static.page().body.decode()
+    named = [part.partition('"')[0] for attribute in ('src="', 'href="') for part in html.split(attribute)[1:]]
+    assert len(named) >= 8
+    assert all(static.file(path.encode()).status == 200 for path in named)
+    assert (FOLDER / "vendor" / "codemirror.js").exists()
+
+
+class Listener:
+    """Hears what is sent; `until` waits for some words."""
+
+    def __init__(self) -> None:
+        self.started: ResponseStart | None = None
+        self.said = b""
+        self.is_over = False
+        self._more = asyncio.Event()
+
+    async def __call__(self, message: ResponseStart | ResponseBody) -> None:
+        if message["type"] == "http.response.start":
+            self.started = message
+        else:
+            self.said += message["body"]
+            self.is_over = not message["more_body"]
+        self._more.set()
+
+    async def until(self, words: bytes) -> None:
+        while words not in self.said:
+            self._more.clear()
+            await self._more.wait()
+
+
+def test_facts_are_told_in_their_order_until_the_hub_is_closed() -> None:
+    async def story() -> None:
+        hub, listener = Hub(lambda _entries: None), Listener()
+        listening = asyncio.ensure_future(stream(hub, listener))
+        await listener.until(b": listening\n\n")
+        assert listener.started is not None
+        assert (b"content-type", b"text/event-stream") in listener.started["headers"]
+        hub.record(
+            [FactEntry("x_1", 0, 1.0, Received("anthropic", "m", "aa")), FactEntry("x_1", 1, 2.0, ExchangeCancelled())]
+        )
+        await listener.until(b"cancelled")
+        hub.close()
+        await listening
+        told = [json.loads(line[6:]) for line in listener.said.split(b"\n\n") if line.startswith(b"data: ")]
+        assert [(each["exchange"], each["n"], each["kind"]) for each in told] == [
+            ("x_1", 0, "received"),
+            ("x_1", 1, "cancelled"),
+        ]
+        assert listener.is_over
+
+    asyncio.run(story())
+
+
+def test_a_quiet_stream_is_kept_open() -> None:
+    async def story() -> None:
+        hub, listener = Hub(lambda _entries: None), Listener()
+        listening = asyncio.ensure_future(stream(hub, listener, ping=0.0))
+        await listener.until(b": still here\n\n")
+        hub.close()
+        await listening
+
+    asyncio.run(story())
+
+
+def test_who_leaves_is_told_nothing_more() -> None:
+    async def story() -> None:
+        hub, listener = Hub(lambda _entries: None), Listener()
+        listening = asyncio.ensure_future(stream(hub, listener))
+        await listener.until(b"listening")
+        assert hub.is_watched
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        assert not hub.is_watched
+
+    asyncio.run(story())
+
+
+def test_an_event_is_one_line() -> None:
+    said = event(FactEntry("x_1", 0, 1.0, Received("anthropic", "two\nlines", "aa")))
+    assert said.count(b"\n") == 2
+
+
+def test_what_is_announced_is_an_event_of_that_name() -> None:
+    said = event(Announced("chat", {"kind": "changed", "ids": ["é\n"]}))
+    assert said == 'event: chat\ndata: {"kind":"changed","ids":["é\\n"]}\n\n'.encode()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as made:
+        made.store.record(
+            [
+                BodyEntry("aa", b'{"model":"m"}'),
+                FactEntry("x_1", 0, 1.0, Received("anthropic", "m", "aa")),
+                FactEntry("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
+                FactEntry("x_1", 2, 1.0, FrameArrived(b"<script>", 0.1)),
+                FactEntry("x_1", 3, 2.0, ExchangeFinished("stop", 200)),
+            ]
+        )
+        yield made
+
+
+def test_health_needs_no_token(server: Running) -> None:
+    status, headers, body = server.ask("GET", "/api/health")
+    assert status == 200
+    assert json.loads(body)["status"] == "ok"
+    assert headers["cache-control"] == "no-store"
+    assert server.ask("POST", "/api/health", b"")[0] == 405
+
+
+def test_health_says_what_keeps_the_record_from_being_written(server: Running) -> None:
+    assert "store" not in json.loads(server.ask("GET", "/api/health")[2])
+    server.store.trouble = Fault(Code.CONFIG, "the disk is full", hint="Free some space.")
+    status, _, body = server.ask("GET", "/api/health")
+    server.store.trouble = None
+    assert (status, json.loads(body)["store"]) == (200, {"trouble": "the disk is full"})
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/exchanges", "/api/exchanges/x_1", "/api/events", "/api/rules"])
+@pytest.mark.parametrize("shown", [{}, {"authorization": "Bearer wrong"}, {"cookie": "sightline_1=wrong"}])
+def test_everything_else_does(server: Running, path: str, shown: dict[str, str]) -> None:
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        status, headers, body = server.ask(method, path, None, shown)
+        assert status == 401
+        assert json.loads(body)["error"]["code"] == "auth"
+        assert headers["cache-control"] == "no-store"
+        assert "set-cookie" not in headers
+
+
+def test_the_printed_link_leaves_a_cookie_that_opens_the_page(server: Running) -> None:
+    status, headers, body = server.ask("GET", f"/?token={SERVER_TOKEN}")
+    assert (status, headers["location"], body) == (303, "/", b"")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "SameSite=Strict" in headers["set-cookie"]
+    cookie = {"cookie": headers["set-cookie"].partition(";")[0]}
+    status, headers, body = server.ask("GET", "/", None, cookie)
+    assert status == 200
+    assert "unsafe-inline" not in headers["content-security-policy"]
+    named = re.search(rb'src="(/ui/[0-9a-f]+/app.js)"', body)
+    assert named is not None
+    status, headers, _ = server.ask("GET", named[1].decode())
+    assert (status, headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert server.ask("POST", named[1].decode(), b"")[0] == 405
+    assert server.ask("GET", "/api/exchanges", None, cookie)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", f"/?Token={SERVER_TOKEN}"])
+def test_without_it_the_page_shows_nothing_and_sets_nothing(server: Running, path: str) -> None:
+    status, headers, body = server.ask("GET", path)
+    assert status == 401
+    assert "set-cookie" not in headers
+    assert b"exchange" not in body
+
+
+def test_clients_that_knock_get_an_answer(server: Running) -> None:
+    assert server.ask("HEAD", "/")[0] == 200
+    assert server.ask("GET", "/favicon.ico")[0] == 204
+    assert server.ask("POST", "/", b"")[0] == 405
+
+
+def test_lists_views_and_bodies(server: Running) -> None:
+    status, told = server.api("/api/exchanges?limit=5")
+    assert status == 200
+    assert {"id", "state", "dialect", "provider", "model", "session", "at", "status"} <= set(told["exchanges"][0])
+    status, told = server.api("/api/exchanges/x_1")
+    assert (status, told["id"], told["state"]) == (200, "x_1", "finished")
+    status, told = server.api("/api/exchanges/x_1/body")
+    assert (status, told) == (200, {"model": "m"})
+    status, headers, body = server.ask(
+        "GET", "/api/exchanges/x_1/body?of=reply", None, {"authorization": f"Bearer {SERVER_TOKEN}"}
+    )
+    assert (status, body) == (200, b"<script>")
+    assert headers["content-type"].startswith("text/plain")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/exchanges/x_9", 404),
+        ("GET", "/api/exchanges/x_9/body", 404),
+        ("GET", "/api/exchanges/x_1/body?of=x", 400),
+        ("GET", "/api/exchanges?limit=x", 400),
+        ("GET", "/api/exchanges?filter=model:(", 400),
+        ("GET", "/api/nothing", 404),
+        ("GET", "/api", 404),
+        ("GET", "/api/rules", 404),
+        ("PUT", "/api/rules", 404),
+        ("POST", "/api/exchanges/x_1/edits", 409),
+        ("POST", "/api/exchanges/x_1/release", 409),
+        ("POST", "/api/exchanges/x_1/drop", 409),
+        ("POST", "/api/exchanges/x_1/replay", 409),
+        ("GET", "/api/exchanges/x_1/replay", 405),
+        ("POST", "/api/exchanges", 409),
+        ("PUT", "/api/exchanges", 405),
+        ("DELETE", "/api/exchanges/x_1", 405),
+        ("POST", "/api/exchanges/x_1/body", 405),
+        ("POST", "/api/events", 405),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_shape(server: Running, method: str, path: str, status: int) -> None:
+    got, told = server.api(path, method)
+    assert got == status
+    assert set(told["error"]) == {"code", "message", "hint"}
+    assert told["error"]["hint"]
+
+
+def test_facts_are_heard_live(server: Running) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", "/api/events", headers={"authorization": f"Bearer {SERVER_TOKEN}"})
+    answer = connection.getresponse()
+    assert answer.readline() == b": listening\n"
+    assert answer.readline() == b"\n"
+    noted = FactEntry("x_7", 0, 3.0, Received("gemini", "m", "cc"))
+    server.loop.call_soon_threadsafe(server.hub.record, [noted])
+    told = json.loads(answer.readline().removeprefix(b"data: "))
+    assert (told["exchange"], told["kind"], told["dialect"]) == ("x_7", "received", "gemini")
+    answer.close()
+    connection.close()
