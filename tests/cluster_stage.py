@@ -11,12 +11,12 @@ from sightline.evals.core.facts import Key
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
+from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster.bundle import unpack
 from sightline.evals.service.cluster.host import Host, Opening
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack
 from sightline.evals.service.cluster.remote import Elsewhere, LostError
-from sightline.evals.service.workers import Worker
 from sightline.settings import Settings
 from tests.fake_clock import FakeClock
 
@@ -36,7 +36,7 @@ class NearPost:
     def lose(self) -> None:
         self.is_lost.set()
 
-    async def introduced(self) -> bytes:
+    async def introduce(self) -> bytes:
         self._check()
         return pack(self._introduction)
 

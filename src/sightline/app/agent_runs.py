@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.config import McpNetwork
 from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.command_engine import Notice, engine_here, engine_through, running_server

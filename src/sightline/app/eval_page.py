@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sightline.agent.tools.environment import without
+from sightline.agent.tools.commands import without
 from sightline.app.configuration import Configuration
 from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.parts import price_list

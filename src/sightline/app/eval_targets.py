@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.tools.environment import without
+from sightline.agent.tools.commands import without
 from sightline.app.configuration import Configuration
 from sightline.catalog.choose import choose
 from sightline.catalog.loading import variables_of
@@ -24,8 +24,8 @@ from sightline.evals.core.reading.paths import folder_of, join_path
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.suite import Case, GraderSpec, Suite
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
-from sightline.evals.service.spending import check_priced
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.target import check_priced
 from sightline.model.json import Json, JsonObject
 from sightline.settings import EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE

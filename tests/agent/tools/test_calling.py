@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from sightline.agent.tools.calling import convert_arguments
+from sightline.agent.tools.functions import convert_arguments
 
 
 def plan(

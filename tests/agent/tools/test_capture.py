@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.capture import Capture
+from sightline.agent.tools.commands import Capture
 
 
 def test_a_short_output_is_whole() -> None:

@@ -1,4 +1,4 @@
-from sightline.agent.tools.environment import minimal, without
+from sightline.agent.tools.commands import minimal, without
 
 OURS = {"PATH": "/bin", "LC_ALL": "C", "OPENAI_API_KEY": "sk-1", "GITHUB_TOKEN": "gh", "LD_PRELOAD": "x.so"}
 

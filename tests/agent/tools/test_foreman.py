@@ -5,8 +5,8 @@ import pytest
 
 from sightline.agent.core.output import text_outcome
 from sightline.agent.tools import python_file as module
-from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Ran, RunFunction
 from sightline.agent.tools.python_file import WorkerClient
+from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Load, Ran, RunFunction
 from tests.agent.tools.processes import environment
 
 

@@ -1,8 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.agent.tools.grader_worker import GraderBench
-from sightline.agent.tools.messages import FileBroken, FileLoaded, Load, Ran, RunFunction
+from sightline.agent.tools.worker import FileBroken, FileLoaded, GraderBench, Load, Ran, RunFunction
 from sightline.model.parts import Text
 
 SOURCE = """

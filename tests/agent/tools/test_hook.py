@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.tools.hook import EVENTS, Hook, hooks_in
+from sightline.agent.tools.hooks import EVENTS, Hook, hooks_in
 from sightline.errors import Code, Fault
 
 

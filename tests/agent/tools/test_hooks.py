@@ -9,8 +9,7 @@ import pytest
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools import child
-from sightline.agent.tools.hook import Event, Hook
-from sightline.agent.tools.hooks import UNJUDGED, Hooks, HookVerdict
+from sightline.agent.tools.hooks import UNJUDGED, Event, Hook, Hooks, HookVerdict
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text

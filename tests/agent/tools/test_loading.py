@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.grader_worker import load
-from sightline.agent.tools.messages import FileBroken
+from sightline.agent.tools.worker import FileBroken, load
 
 
 @pytest.fixture(autouse=True)

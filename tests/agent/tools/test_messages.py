@@ -3,7 +3,7 @@ import pytest
 
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
+from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.outcomes import failure_of, last_line, outcome_of, part_of
+from sightline.agent.tools.functions import failure_of, last_line, outcome_of, part_of
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 from sightline.agent.core.output import text_outcome
-from sightline.agent.tools.grader_worker import Bench
-from sightline.agent.tools.messages import FileBroken, FileLoaded, Load, Ran, RunFunction
+from sightline.agent.tools.worker import Bench, FileBroken, FileLoaded, Load, Ran, RunFunction
 from tests.agent.tools.processes import wait_for_end
 
 SOURCE = "async def add(a: int, b: int) -> int: return a + b\ndef fail() -> None: raise OSError('full')"
@@ -29,7 +28,7 @@ def test_the_program_speaks_json_lines_and_ends_with_its_input_even_in_the_middl
     source = (
         "import subprocess\ndef hang():\n  p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"
     )
-    command = [sys.executable, "-P", "-m", "sightline.agent.tools.grader_worker", str(tmp_path / "kit.py")]
+    command = [sys.executable, "-P", "-m", "sightline.agent.tools.worker", "tools", str(tmp_path / "kit.py")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as worker:
         assert worker.stdin

@@ -42,7 +42,7 @@ def test_circular_garbage_is_looked_for_as_often_as_before_once_a_command_has_en
         meanwhile.append(gc.get_threshold()[0])
         return 0
 
-    monkeypatch.setattr("sightline.cli.evals.validating.run", run)
+    monkeypatch.setattr("sightline.cli.evals.suites.validate", run)
     assert main(["eval", "validate", "s.yaml"]) == 0
     assert meanwhile[0] > before[0]
     assert gc.get_threshold() == before

@@ -1,6 +1,6 @@
 import random
 
-from sightline.cli.evals.fields import in_full
+from sightline.cli.evals.report import in_full
 from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.summary import summarize
 from tests.evals.core.rows import row

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.evals.runs import resolve_run
+from sightline.cli.evals.report import resolve_run
 from sightline.errors import Fault
 from tests.eval_stage import EvalStage, play
 from tests.evals.api.eval_desk import FIXED

@@ -1,4 +1,4 @@
-from sightline.cli.evals.table import table
+from sightline.cli.evals.report import table
 
 
 def test_columns_stand_under_each_other() -> None:

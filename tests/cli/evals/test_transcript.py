@@ -1,4 +1,4 @@
-from sightline.cli.evals.transcript import message_lines, part_text
+from sightline.cli.evals.report import message_lines, part_text
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.comparison import compare_runs, trend_of
+from sightline.evals.api.figures import compare_runs, trend_of
 from sightline.evals.core.facts import CaseDone, EvalBegan, EvalTaken
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.result import CaseResult

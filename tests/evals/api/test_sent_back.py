@@ -67,11 +67,11 @@ def test_words_that_were_changed_are_values_of_the_case(
         ({"input": "Hi"}, [said("Hi")], [said("Hi")], "are as they were"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi"), said("Ho")], "messages were added"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi", "Ho")], "parts of a message were added"),
-        ({"input": "Hi"}, [SYSTEM, said("Hi")], [Message("system", (Text("x"),)), said("Hi")], "not stand in the case"),
-        ({"turns": []}, [said("Hi")], [said("Ho")], "not stand in the case"),
-        (None, [said("Hi")], [said("Ho")], "not stand in the case"),
-        ({"input": ["Hi"]}, [said("Hi")], [said("Ho")], "not stand in the case"),
-        ({"input": [{"role": "user", "content": "a"}] * 2}, [said("Hi")], [said("Ho")], "not stand in the case"),
+        ({"input": "Hi"}, [SYSTEM, said("Hi")], [Message("system", (Text("x"),)), said("Hi")], "not one text in the case"),
+        ({"turns": []}, [said("Hi")], [said("Ho")], "not one text in the case"),
+        (None, [said("Hi")], [said("Ho")], "not one text in the case"),
+        ({"input": ["Hi"]}, [said("Hi")], [said("Ho")], "not one text in the case"),
+        ({"input": [{"role": "user", "content": "a"}] * 2}, [said("Hi")], [said("Ho")], "not one text in the case"),
         (
             {"input": [{"role": "user", "content": [{"type": "image", "value": "a.png"}]}]},
             [Message("user", (PICTURE,))],
@@ -110,7 +110,7 @@ def test_what_was_changed_on_its_way_is_shown_and_written_into_the_case(tmp_path
     async def story(desk: EvalDesk, upstream: Upstream) -> None:
         await desk.run("e_1")
         where = {"case": "france", "target": "acme"}
-        assert (await desk.call("evals/e_1/case/adopt", where))[1] == "nobody changed a request of this try"
+        assert (await desk.call("evals/e_1/case/adopt", where))[1] == "no request of this trial was edited"
         before = await desk.call("evals/e_1/case?case=france")
         body = next(seen.body for seen in upstream.seen if b"France" in seen.body)
         other = body.replace(b"the capital", b"the old capital")

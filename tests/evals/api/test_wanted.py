@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from sightline.evals.api.bodies import CaseSaveWanted, MakeWanted, RerunWanted, SaveWanted
+from sightline.evals.api.shapes import CaseSaveWanted, MakeWanted, RerunWanted, SaveWanted
 
 
 def test_what_is_left_out_is_as_usual() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.core.making.recording import RecordedExchange
-from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
+from sightline.evals.service.suite_files import conversation, make_masked_case, turns_in
 from sightline.store.entries import Entry
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream

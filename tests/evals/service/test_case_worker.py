@@ -218,7 +218,7 @@ def test_a_conversation_does_not_go_on_after_a_call_that_nobody_answers(tmp_path
         asked = "turns: [{input: Count., assertions: [{type: is-json}]}, {input: Again.}]"
         (result,) = (await stage.run(declared(asked, "criteria: it counts"))).results
         assert result.status == "execution_error"
-        assert "it called count, and nobody runs declared tools" in result.observation.error
+        assert "it called count, and declared tools are not run" in result.observation.error
         assert len(upstream.seen) == 1
         one = declared(asked.replace(", {input: Again.}", ""), "window_size: 3")
         (result,) = (await stage.run(one, run="e_2")).results

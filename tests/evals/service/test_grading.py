@@ -72,7 +72,7 @@ def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_ungrade
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         (result,) = (await stage.run(JUDGED.format(more="name: x"), (PARROT,))).results
         assert (result.status, result.score.verdict) == ("not_graded", "not_graded")
-        assert "nobody judges what parrot says" in result.score.reason
+        assert "there is no judge for what parrot says" in result.score.reason
         upstream.script = [answer(400, b'{"error":{"message":"not today"}}')]
         (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_2")).results
         assert "not today" in result.score.reason
@@ -141,7 +141,7 @@ def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key
         assert received.fact.session == "eval:e_1"  # type: ignore[union-attr]
         assert stage.told[-1].cost > 0
         (result,) = (await stage.run(text, (PARROT,), run="e_2")).results
-        assert "nobody judges what parrot says" in result.score.reason
+        assert "there is no judge for what parrot says" in result.score.reason
 
     environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
     secrets = frozenset({"ACME_KEY"})

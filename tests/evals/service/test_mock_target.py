@@ -2,7 +2,7 @@ import asyncio
 
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.target import CaseQuestion
-from sightline.evals.service.working import MockTarget
+from sightline.evals.service.targets import MockTarget
 
 
 def test_fixed_words_cost_nothing() -> None:

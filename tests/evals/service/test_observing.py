@@ -6,7 +6,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.service.observation import arguments_of, describe_fault, observe_reply, observe_run
+from sightline.evals.service.target import arguments_of, describe_fault, observe_reply, observe_run
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice as Answer
 from sightline.model.reply import Reply

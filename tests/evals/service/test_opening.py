@@ -1,32 +1,24 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sightline.errors import Fault
+from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
+from sightline.evals.service.context import EvalRun
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.spending import Spending
-from sightline.evals.service.working import MockTarget, ReplayTarget, Targets
+from sightline.evals.service.target import Spending
+from sightline.evals.service.targets import MockTarget, ReplayTarget, Targets
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream
 
 
-def targets(stage: EvalStage, *known: TargetSpec, **more: Any) -> Targets:
+def targets(stage: EvalStage, *known: TargetSpec, options: RunOptions | None = None) -> Targets:
+    began = EvalBegan(suite=stage.suite(), targets=(), judges=known, options=options or RunOptions())
     run = stage.stage
-    settings = {"is_cached": True, "has_budget": False, **more}
-    return Targets(
-        run.engine,
-        run.store.logbook,
-        stage.evaluation.surroundings,
-        session="eval:e_1",
-        options=RunOptions(),
-        spending=Spending(),
-        known=known,
-        **settings,
-    )
+    return Targets(EvalRun("e_1", began, run.engine, run.store.logbook, stage.evaluation.surroundings, Spending()))
 
 
 def test_a_target_is_what_its_description_says(tmp_path: Path) -> None:
@@ -70,8 +62,10 @@ def test_a_judge_is_opened_once_and_has_no_tools(tmp_path: Path) -> None:
 def test_a_budget_needs_prices_and_a_replay_a_record(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         with pytest.raises(Fault, match="the prices of other are not known"):
-            await targets(stage, has_budget=True).open_target(TargetSpec(name="a", model="acme/other"))
-        await targets(stage, has_budget=True).open_target(ACME)
+            await targets(stage, options=RunOptions(budget_usd=1.0)).open_target(
+                TargetSpec(name="a", model="acme/other")
+            )
+        await targets(stage, options=RunOptions(budget_usd=1.0)).open_target(ACME)
         bare = EvalStage(stage.stage, stage.root, store=None)
         with pytest.raises(Fault, match="there is no record"):
             await targets(bare).open_target(TargetSpec(name="a", model="acme/m", replay=""))

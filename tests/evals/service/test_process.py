@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service import process as module
-from sightline.evals.service.process import Process, ProcessResult
+from sightline.evals.service import processes as module
+from sightline.evals.service.processes import Process, ProcessResult
 from tests.agent.tools.processes import is_gone
 from tests.fake_clock import FakeClock
 

@@ -7,7 +7,7 @@ from sightline.evals.core.score import CaseScore, Verdict
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.progress import Meter
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.target import Spending
 from tests.fake_clock import FakeClock
 
 

@@ -1,4 +1,4 @@
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.target import Spending
 
 
 def test_what_is_not_known_is_counted_apart() -> None:

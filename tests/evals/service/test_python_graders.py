@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.service.python_graders import PythonGraders
+from sightline.evals.service.processes import PythonGraders
 
 FILE = """
 import os

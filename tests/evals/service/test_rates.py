@@ -8,7 +8,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.service.rates import Rates, limit_choice
+from sightline.evals.service.context import Rates, limit_choice
 from sightline.tokens.ledger import Ledger
 from tests.fake_clock import FakeClock
 

@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.evals.service.sharing import OwnSharing, Sharing
+from sightline.evals.service.context import OwnSharing, Sharing
 from tests.eval_stage import EvalStage, play
 from tests.upstream import Upstream
 

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.suite_reading import read_text, sound, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, read_text, sound, suite_in
 from tests.eval_stage import CAPITALS
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.facts import RunBegan
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.working import DENIED
+from sightline.evals.service.targets import DENIED
 from tests.eval_stage import EvalStage, play
 from tests.loop_stage import calls, count, says
 from tests.running_stage import FakeTools, plays

@@ -7,10 +7,10 @@ from sightline.evals.core.result import CaseResult
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.eval_log import EvalLog
 from sightline.evals.service.evaluation import CaseScheduler
-from sightline.evals.service.spending import Spending
-from sightline.evals.service.workers import Worker
+from sightline.evals.service.target import Spending
 from tests.eval_stage import EvalStage, play
 from tests.upstream import Upstream
 

@@ -1,4 +1,4 @@
-"""What a program has written about its work: AgentV's JSON, the event lines of two coding agents, or plain words."""
+"""Parses the output of a command target: AgentV's JSON, the JSONL events of Codex and Claude Code, or plain text."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ OutputForm: TypeAlias = Literal["", "codex", "claude"]
 
 
 def read_output(data: bytes, form: OutputForm = "") -> CaseObservation:
-    """What the program did and said. That it says itself that it failed is a fault."""
+    """Parse output of this form into an observation. Raises a fault if the program itself reports a failure."""
     match form:
         case "codex":
             return _codex(_lines(data))
@@ -26,7 +26,7 @@ def read_output(data: bytes, form: OutputForm = "") -> CaseObservation:
 
 
 class _Story:
-    """What an agent did, in the order in which it is told."""
+    """Collects the messages and tool uses of an agent in the order of its events."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -77,7 +77,7 @@ class _Story:
 
 
 def _agentv(data: bytes) -> CaseObservation:
-    """One object with `text` or `output`; anything else is the answer itself, also where it is JSON."""
+    """Parse one object with `text` or `output`. Anything else is the answer itself, even if it is JSON."""
     try:
         value = decode(data)
     except Fault:
@@ -88,11 +88,11 @@ def _agentv(data: bytes) -> CaseObservation:
         story.say(text)
         return story.to_observation(text, usage=None, is_traced=False)
     _tell_output(value.get("output"), story)
-    told = value.get("text")
-    if isinstance(told, str):
+    answer = value.get("text")
+    if isinstance(answer, str):
         if not any(message.role == "assistant" for message in story.messages):
-            story.say(told)
-        story.words = told
+            story.say(answer)
+        story.words = answer
     duration = _number(value.get("duration_ms"))
     seconds = None if duration is None else duration / 1000
     return story.to_observation(
@@ -110,8 +110,8 @@ def _tell_output(output: Json, story: _Story) -> None:
     for message in output if isinstance(output, list) else ():
         if not isinstance(message, dict) or message.get("role") not in (None, "assistant"):
             continue
-        told = message.get("tool_calls")
-        calls = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+        listed = message.get("tool_calls")
+        calls = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
         named = [(_id(call, len(story.uses) + number), call) for number, call in enumerate(calls, 1)]
         story.say(
             _content(message.get("content")),
@@ -124,7 +124,7 @@ def _tell_output(output: Json, story: _Story) -> None:
 
 
 def _use(name: str, call: JsonObject) -> ToolUse:
-    """A call, with how long it took and whether it failed: both may be told of one whose result is not."""
+    """A tool call with its duration and error flag; both may be present without a result."""
     duration = _number(call.get("duration_ms"))
     return ToolUse(
         name=str(call.get("tool", "")),
@@ -148,7 +148,7 @@ def _content(content: Json) -> str:
 
 
 def _block(block: JsonObject) -> str:
-    """Words, or what stands in their place: a file is named, for its content is not here."""
+    """The text of a block. A file is represented by its name because its content is not available."""
     if block.get("type") in ("file", "image"):
         name = next((block[key] for key in ("path", "source", "value") if block.get(key)), "")
         return f"[{block['type']}: {_text(name) if not str(name).startswith('data:') else 'data'}]"
@@ -237,19 +237,19 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
 
 
 def _tell_blocks(blocks: Json, story: _Story) -> None:
-    told = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    found = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
     story.say(
-        "".join(_text(block.get("text")) for block in told if block.get("type") == "text"),
+        "".join(_text(block.get("text")) for block in found if block.get("type") == "text"),
         [
             ToolUse(name=str(block.get("name", "")), arguments=block.get("input"), id=str(block.get("id", "")))
-            for block in told
+            for block in found
             if block.get("type") == "tool_use"
         ],
     )
 
 
 def _claude_usage(value: Json) -> Usage | None:
-    """Cached and cache-written tokens are no part of its count of the input."""
+    """Parse usage. Claude's `input_tokens` excludes cached and cache-written tokens, so they are added."""
     if not isinstance(value, dict) or not isinstance(given := value.get("input_tokens"), int):
         return None
     cached, written = _count(value.get("cache_read_input_tokens")), _count(value.get("cache_creation_input_tokens"))
@@ -267,7 +267,7 @@ def _claude_usage(value: Json) -> Usage | None:
 
 
 def _lines(data: bytes) -> list[JsonObject]:
-    """The objects, a line each; other lines are what a program says to a person."""
+    """Parse JSON objects, one a line. Other lines are meant for a person and are skipped."""
     found: list[JsonObject] = []
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):

@@ -1,4 +1,5 @@
-"""A model of the configuration, asked through the engine: on record, with holds, limits and the one retry budget."""
+"""Model targets: requests through the engine, so they are recorded, can be held, respect limits and share the retry
+budget."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,11 +12,8 @@ from sightline.errors import Fault
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers
-from sightline.evals.service.observation import observe_reply
-from sightline.evals.service.rates import LONGEST
-from sightline.evals.service.sharing import Admitted, Admitting
-from sightline.evals.service.spending import Spending
-from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer
+from sightline.evals.service.context import LONGEST, Admitted, Admitting
+from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, observe_reply
 from sightline.exchange.engine import Engine
 from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
@@ -29,7 +27,7 @@ from sightline.store.entries import FactEntry
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """What all models of a run are asked with. `session` is how their exchanges are labelled; `make_id` names them."""
+    """What all model targets of a run share. `session` labels their exchanges, `make_id` names them."""
 
     engine: Engine
     rates: Admitting
@@ -40,7 +38,7 @@ class ModelAccess:
 
 @dataclass(slots=True)
 class _Way:
-    """What becomes of a request on its way: when it was last sent, and as which bytes."""
+    """Tracks one request: when it was last sent, its hash, and what a user changed in a hold."""
 
     reservation: Admitted
     means: ModelAccess
@@ -58,7 +56,7 @@ class _Way:
 
 
 class ModelTarget:
-    """One request for each question. With a `cache`, what was asked before is not asked again."""
+    """Sends one request for each question, unless the `cache` has the answer."""
 
     def __init__(self, spec: TargetSpec, choice: ModelChoice, means: ModelAccess, cache: Answers | None = None) -> None:
         self.spec = spec
@@ -67,7 +65,7 @@ class ModelTarget:
         self._cache = cache
 
     def prompt(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prompt:
-        """What is asked, with nothing in front that the case does not have."""
+        """The prompt for these messages, without default instructions."""
         spec = self.spec
         return Prompt(
             messages=messages,
@@ -82,21 +80,20 @@ class ModelTarget:
         )
 
     def prepare(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prepared:
-        """The exact bytes for these messages."""
+        """The exact request for these messages."""
         return prepare(self.prompt(messages, tools), self.choice)
 
     def final(self, ready: Prepared) -> Prepared:
-        """The same after masks, as it goes out: for its hash, and to be shown."""
+        """The request after masking, as it will be sent."""
         return self._means.engine.final(ready, session=self._means.session)
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """The answer, or why there is none."""
         return await self.ask(self.prompt(wanted.messages, wanted.tools), wanted)
 
     async def judge(
         self, wanted: CaseQuestion, schema: JsonObject, name: str, temperature: float | None
     ) -> TargetAnswer:
-        """The same, in the form of a schema where the model is not known to be unable to keep to one."""
+        """Ask with an output schema, unless the model is known not to support one."""
         prompt = self.prompt(wanted.messages)
         if temperature is not None:
             prompt = replace(prompt, temperature=temperature)
@@ -105,7 +102,7 @@ class ModelTarget:
         return await self.ask(prompt, wanted)
 
     async def ask(self, prompt: Prompt, wanted: CaseQuestion) -> TargetAnswer:
-        """What comes of a prompt."""
+        """Send a prompt, or take the answer from the cache."""
         try:
             ready = prepare(prompt, self.choice)
         except Fault as fault:
@@ -127,18 +124,17 @@ class ModelTarget:
                 msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)
             )
         self._means.spending.spend(observation.cost)
-        # What a person changed on its way is no answer to what was asked, and a broken one none at all.
+        # Do not cache an answer to a request that a user edited in a hold, or an answer that failed.
         if self._cache is not None and not observation.error and observation.request_sha256 == final.sha256:
             self._cache.keep(key, exchange)
         return TargetAnswer(observation, changes=changes)
 
     async def close(self) -> None:
-        """What is to be remembered is."""
         if self._cache is not None:
             await self._cache.flush()
 
     async def admit(self, ready: Prepared) -> Admitted:
-        """Wait until this can go."""
+        """Wait until rate limits admit this request."""
         means = self._means
         tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
         return await means.rates.admit(self.choice, tokens)
@@ -178,4 +174,4 @@ class ModelTarget:
 
 
 def _ignore(_told: object) -> None:
-    """The record tells it."""
+    """The recorded exchange has these events already."""

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.builtin.glob import Glob
+from sightline.agent.tools.builtin.listing import Glob
 from sightline.errors import Fault
 
 

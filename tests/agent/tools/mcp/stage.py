@@ -12,10 +12,8 @@ from typing import Any
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import Bounds, McpNetwork, open_mcp_text
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.agent.tools.mcp.network import McpNetwork
-from sightline.agent.tools.mcp.opening import open_mcp_text
 from sightline.model.parts import Text
 
 HERE = Path(__file__).parent

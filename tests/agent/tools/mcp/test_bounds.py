@@ -1,4 +1,4 @@
-from sightline.agent.tools.mcp.limits import USUAL
+from sightline.agent.tools.mcp.config import USUAL
 
 
 def test_a_message_may_hold_more_than_a_result() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import Bounds
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
 

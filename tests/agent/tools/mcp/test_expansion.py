@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.tools.mcp.expansion import Expansion, UnfilledError, mask_values
+from sightline.agent.tools.mcp.config import Expansion, UnfilledError, mask_values
 
 ENVIRONMENT = {"KEY": "sk-1234", "EMPTY": "", "ON": "1"}
 

@@ -4,8 +4,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from sightline.agent.tools.mcp.config import Bounds
 from sightline.agent.tools.mcp.guard import McpHttpGuard
-from sightline.agent.tools.mcp.limits import Bounds
 from sightline.errors import Code
 
 URL = "http://127.0.0.1/mcp"

@@ -1,7 +1,7 @@
 import anyio
 from mcp.shared.message import SessionMessage
 
-from sightline.agent.tools.mcp.link import McpLink
+from sightline.agent.tools.mcp.pipes import McpLink
 
 
 def test_a_way_that_knows_nothing_says_nothing() -> None:

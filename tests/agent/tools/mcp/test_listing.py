@@ -3,7 +3,7 @@ from typing import Any
 from mcp_types import Tool
 
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import Bounds
 from sightline.agent.tools.mcp.listing import ToolListing
 from tests.agent.tools.mcp.hostile import Lies
 

@@ -7,7 +7,7 @@ import ssl
 import pytest
 import trustme
 
-from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.config import McpNetwork
 from sightline.errors import Fault
 from tests.agent.tools.mcp import hostile_http as http
 from tests.agent.tools.mcp.stage import text, used, using

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.mcp.opening import open_mcp_file
+from sightline.agent.tools.mcp.config import open_mcp_file
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, names
 
@@ -33,7 +33,7 @@ def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     assert raised.value.hint
 
 
-@pytest.mark.parametrize("module", ["sightline.agent.tools.mcp.opening", "sightline.cli.program"])
+@pytest.mark.parametrize("module", ["sightline.agent.tools.mcp.config", "sightline.cli.program"])
 def test_the_sdk_is_not_loaded_before_it_is_needed(module: str) -> None:
     script = f"import sys, {module}; sys.exit(any(name.split('.')[0] in ('mcp', 'anyio') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

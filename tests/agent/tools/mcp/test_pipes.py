@@ -11,10 +11,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
-from sightline.agent.tools.mcp.config import CommandServer
-from sightline.agent.tools.mcp.limits import Bounds
-from sightline.agent.tools.mcp.link import McpLink
-from sightline.agent.tools.mcp.pipes import open_pipes
+from sightline.agent.tools.mcp.config import Bounds, CommandServer
+from sightline.agent.tools.mcp.pipes import McpLink, open_pipes
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
 from tests.agent.tools.processes import is_gone
@@ -94,7 +92,7 @@ def test_a_server_that_does_not_read_is_ended() -> None:
             fault = link.why()
             return fault.message if fault else ""
 
-    assert asyncio.run(story()) == "was ended, because it does not read what it is told"
+    assert asyncio.run(story()) == "was ended, because it does not read its input"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.accounts import FarLedger, FarMemory, FarRates, FarSpending
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import FarLedger, FarMemory, FarRates, FarSpending, HostLine
 from sightline.evals.service.cluster.messages import (
     Admit,
     CostSpent,

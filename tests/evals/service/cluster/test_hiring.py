@@ -8,9 +8,10 @@ from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster.messages import Begin, Keys, for_host
-from sightline.evals.service.cluster.provisioning import crew
+from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.cluster.remote import Elsewhere, Needs
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.context import EvalRun
+from sightline.evals.service.target import Spending
 from sightline.settings import Settings
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, play
@@ -56,8 +57,9 @@ class Hired:
         suite = self.stage.suite(text) if text else self.stage.suite()
         began, run = EvalBegan(suite=suite, targets=targets, options=RunOptions(budget_usd=budget)), self.stage.stage
         around = self.stage.evaluation.surroundings
-        async with crew("e_1", began, run.engine, run.store.logbook, around, Spending()) as who:
-            return who.widths
+        opening = EvalRun("e_1", began, run.engine, run.store.logbook, around, Spending())
+        async with open_worker(opening) as plan:
+            return plan.widths
 
 
 def test_hosts_are_told_what_they_need_and_no_more(tmp_path: Path) -> None:

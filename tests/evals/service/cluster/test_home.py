@@ -32,8 +32,8 @@ from sightline.evals.service.cluster.messages import (
     Waiting,
     value_of,
 )
-from sightline.evals.service.sharing import OwnSharing
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.context import OwnSharing
+from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry

@@ -7,8 +7,9 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import CaseDone, Key, read
+from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster.host import SILENCE, Host
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -24,7 +25,6 @@ from sightline.evals.service.cluster.messages import (
     ToHome,
     for_home,
 )
-from sightline.evals.service.workers import Worker
 from sightline.settings import Settings
 from tests.cluster_stage import FakeWorker, opens, passed, said
 from tests.fake_clock import FakeClock

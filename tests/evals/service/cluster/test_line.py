@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster import line as line_module
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster import host_services as line_module
+from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import (
     CostSpent,
     HomeAnswer,

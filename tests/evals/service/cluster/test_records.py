@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import FarLogbook, FarSharing, HostLine, recording
 from sightline.evals.service.cluster.messages import (
     Append,
     Find,
@@ -17,7 +17,6 @@ from sightline.evals.service.cluster.messages import (
     RecordEntries,
     pack,
 )
-from sightline.evals.service.cluster.records import FarLogbook, FarSharing, recording
 from sightline.store.entries import BodyEntry
 from sightline.store.logbook import Line, Log
 from tests.cluster_stage import heard

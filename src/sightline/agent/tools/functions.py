@@ -1,11 +1,12 @@
-"""From what a Python function did to what the model is told: its value, or its exception."""
+"""Converts JSON arguments to a Python function's types, and its value or exception into an outcome."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import PurePath
 from traceback import walk_tb
 from types import TracebackType
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, get_type_hints
 
 import msgspec
 
@@ -15,17 +16,31 @@ from sightline.model.parts import Audio, Document, Image, Inline, Text
 from sightline.wire.jsontext import encode
 from sightline.wire.media_type import encoding_of, is_text, sniff
 
+
+def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
+    """Convert arguments to the types of the function's hints, such as a dataclass, a date or a set. A text is the only
+    argument of a free-text tool.
+
+    The agent loop has validated them against the schema of the same hints; what still does not fit raises
+    msgspec.ValidationError.
+    """
+    if isinstance(arguments, str):
+        return {next(iter(signature(function).parameters)): arguments}
+    hints = get_type_hints(function)
+    return {name: msgspec.convert(value, hints[name]) if name in hints else value for name, value in arguments.items()}
+
+
 _Picture: TypeAlias = Callable[[], bytes | None]
 _READABLE_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _LONGEST_COMPLAINT = 4000
 
 
 def outcome_of(value: object) -> ToolOutcome:
-    """What a function returned.
+    """The outcome of a returned value.
 
-    Text is text, an object (a dict, a dataclass, a struct) is structured, nothing is nothing, and any other JSON is its
-    text. Bytes are what they begin like: a picture, a PDF, sound or text. A list that holds bytes is its members, each
-    by itself. A value that is none of this raises TypeError.
+    Text is text; an object (a dict, a dataclass, a struct) is structured; None is empty; any other JSON is its text.
+    Bytes become an image, a PDF, audio or text by their content. A list with bytes becomes one part for each member.
+    Anything else raises TypeError.
     """
     if isinstance(value, ToolOutcome):
         return value
@@ -40,7 +55,7 @@ def outcome_of(value: object) -> ToolOutcome:
 
 
 def failure_of(error: BaseException, file: str, shown: str) -> ToolOutcome:
-    """What a function raised, and where in its own file (`shown` is the name that is told)."""
+    """The outcome of an exception, with the line in the function's file; `shown` is the file's name for the model."""
     words = str(error) or "it gave no reason"
     place = _place(error.__traceback__, file)
     where = f" ({shown}, line {place[0]}, in {place[1]})" if place else ""
@@ -48,7 +63,7 @@ def failure_of(error: BaseException, file: str, shown: str) -> ToolOutcome:
 
 
 def last_line(error: BaseException, file: str) -> int:
-    """The last line of this file that the exception came through; 0 if it came through none."""
+    """The last line of this file in the exception's traceback; 0 if there is none."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno or 0
     place = _place(error.__traceback__, file)
@@ -56,7 +71,7 @@ def last_line(error: BaseException, file: str) -> int:
 
 
 def part_of(data: bytes, name: str = "") -> ResultPart | None:
-    """Bytes as a part that a model can take, None where there is none."""
+    """Bytes as a part for a model; None if their type is not supported."""
     kind = sniff(data, name)
     inline = Inline(kind, base64.b64encode(data).decode())
     if kind in _READABLE_IMAGES:
@@ -82,7 +97,7 @@ def _part(value: object) -> ResultPart:
 
 
 def _bytes_of(value: object) -> bytes | None:
-    """The bytes that a value is, or the picture that it draws of itself, as the objects of notebooks do."""
+    """The value's bytes, or its image by the `_repr_png_` protocol of notebooks."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     draw = None if isinstance(value, type) else cast("_Picture | None", getattr(value, "_repr_png_", None))

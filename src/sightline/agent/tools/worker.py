@@ -1,4 +1,8 @@
-"""The program of a worker that grades: any function of a Python file, called with one argument, and its value."""
+"""The worker program: loads one Python file and calls its functions as tools or as graders, until its input ends.
+
+What the functions print goes to standard error, so that the pipe to the parent holds only answers. A separate thread
+reads the input: at its end the parent is gone, and the worker ends itself with all processes it started.
+"""
 
 import asyncio
 import inspect
@@ -12,19 +16,58 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from types import ModuleType
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
 from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome
 from sightline.agent.core.signature import definition_of
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.calling import convert_arguments
-from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
-from sightline.agent.tools.outcomes import failure_of, last_line, outcome_of
+from sightline.agent.tools.functions import convert_arguments, failure_of, last_line, outcome_of
 from sightline.errors import Fault
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import decode, encode
+
+
+class Load(msgspec.Struct, frozen=True, tag="load"):
+    """Load this source text; every worker gets the same one even if the file changes meanwhile."""
+
+    source: str
+
+
+class RunFunction(msgspec.Struct, frozen=True, tag="run"):
+    """Call a function of the file."""
+
+    name: str
+    arguments: dict[str, Json] | str
+
+
+class FileLoaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """The file's tools."""
+
+    definitions: tuple[Definition, ...]
+
+
+class FileBroken(msgspec.Struct, frozen=True, omit_defaults=True, tag="broken"):
+    """Why the file cannot be used; line 0 means no particular line."""
+
+    message: str
+    line: int = 0
+    hint: str = ""
+
+
+class Ran(msgspec.Struct, frozen=True, tag="ran"):
+    """The outcome of a call."""
+
+    outcome: ToolOutcome
+
+
+Order: TypeAlias = Load | RunFunction
+Answer: TypeAlias = FileLoaded | FileBroken | Ran
+
+
+Kind: TypeAlias = Literal["tools", "graders"]
+"""What the functions of a file are: tools with type hints, or graders with one argument."""
 
 Function: TypeAlias = Callable[..., object]
 _LISTS = ("TOOLS", "PARALLEL")
@@ -32,28 +75,30 @@ _LISTS = ("TOOLS", "PARALLEL")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function and what the model is told of it."""
+    """A function and its definition for the model."""
 
     function: Function
     definition: Definition
 
 
 def load(file: Path, source: str) -> dict[str, Tool] | FileBroken:
-    """The tools by name, or why there are none."""
+    """Load the tools by name, or return the error."""
     module = execute_module(file, source)
     return module if isinstance(module, FileBroken) else _tools(module)
 
 
 def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
-    """The module that a file makes, or why it makes none."""
+    """Execute a file as a module, or return the error."""
     sys.path.insert(0, str(file.parent))
     linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
     module = ModuleType(_module_name(file))
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(source, str(file), "exec"), vars(module))  # what a person names as a tool file is meant to run
-    except BaseException as error:  # noqa: BLE001 - whatever a file does when it is run, its owner is told
+        exec(
+            compile(source, str(file), "exec"), vars(module)
+        )  # the user has named this file as a tool file, so it may be executed
+    except BaseException as error:  # noqa: BLE001 - any exception of the file becomes a fault
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         return FileBroken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))
     return module
@@ -83,7 +128,7 @@ def _tools(module: ModuleType) -> dict[str, Tool] | FileBroken:
 
 
 def _functions(module: ModuleType) -> Iterator[Function]:
-    """Those that the file lists, else those that it defines."""
+    """The functions in `__all__`, or those that the file defines."""
     if hasattr(module, "TOOLS"):
         yield from module.TOOLS
         return
@@ -93,7 +138,7 @@ def _functions(module: ModuleType) -> Iterator[Function]:
 
 
 def _module_name(file: Path) -> str:
-    """The file's own name, unless a module has it already."""
+    """The file's stem, unless a module has that name already."""
     name = file.stem
     return name if name.isidentifier() and name not in {*sys.modules, *sys.stdlib_module_names} else "tool_file"
 
@@ -110,29 +155,28 @@ def _help(error: BaseException) -> str:
 
 
 MOST = Cap(media=16_000_000)
-"""Little enough to be sent in one line. Of words it is what a run keeps, so that they are cut once and the cut tells of
-all that there was."""
+"""Small enough for one line. For text it equals a run's limit, so that text is truncated only once and the note gives
+its full length."""
 
 
-def main(bench_of: "Callable[[Path, asyncio.Runner], Bench] | None" = None) -> None:
-    """Load, answer, and call until the input ends, which ends the process. `bench_of` is what does that, where it is
-    another one than usual."""
+def main() -> None:
+    """Serve requests until the input ends, which ends the process. Its arguments are a `Kind` and the file."""
     orders, answers = _private_pipes()
     queue: SimpleQueue[Order] = SimpleQueue()
     Thread(target=_listen, args=(orders, queue), daemon=True).start()
     own = os.getpid()
     with asyncio.Runner() as runner:
-        bench = (bench_of or Bench)(Path(sys.argv[1]), runner)
+        bench = _BENCHES[sys.argv[1]](Path(sys.argv[2]), runner)
         while True:
             answer = bench.answer(queue.get())
             if os.getpid() != own:
-                os._exit(1)  # a function has forked and its copy came back here: it has nothing to say
+                os._exit(1)  # a function has forked, and this is the copy: it must not answer
             answers.write(encode(msgspec.to_builtins(answer)) + b"\n")
             answers.flush()
 
 
 class Bench:
-    """One file's functions, and the event loop in which those that are async run: they share it from call to call."""
+    """One file's functions and the event loop that all its async functions share."""
 
     def __init__(self, file: Path, runner: asyncio.Runner) -> None:
         self._file = file
@@ -140,7 +184,6 @@ class Bench:
         self._tools: dict[str, Tool] = {}
 
     def answer(self, order: Order) -> Answer:
-        """Do what is asked."""
         if isinstance(order, RunFunction):
             return Ran(cap_outcome(self._call(self._tools[order.name], order.arguments), MOST))
         loaded = load(self._file, order.source)
@@ -153,15 +196,15 @@ class Bench:
         try:
             value = tool.function(**convert_arguments(tool.function, arguments))
             if inspect.isawaitable(value):
-                value = self._runner.run(_worker_await_value(value))
+                value = self._runner.run(_await_value(value))
             return outcome_of(value)
-        except BaseException as error:  # noqa: BLE001 - whatever a tool raises, the model is told
+        except BaseException as error:  # noqa: BLE001 - any exception of a tool becomes an outcome
             return failure_of(error, str(self._file), self._file.name)
         finally:
             sys.stdout.flush()
 
 
-async def _worker_await_value(value: Awaitable[object]) -> object:
+async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 
@@ -172,7 +215,7 @@ def _listen(orders: BinaryIO, queue: "SimpleQueue[Order]") -> None:
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes from and to the parent, which no function finds where it would look for them."""
+    """Move the pipes to the parent to other descriptors, so that functions cannot write into them by accident."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -181,25 +224,20 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     return orders, answers
 
 
-if __name__ == "__main__":
-    main()
-
-
 ARGUMENT = "payload"
 VALUE = "value"
 
 
 class GraderBench(Bench):
-    """The functions need no hints: a grader is told of a case and returns what it thinks of it."""
+    """Calls grading functions, which need no type hints: they take one payload and return a value."""
 
     def __init__(self, file: Path, runner: asyncio.Runner) -> None:
         super().__init__(file, runner)
         self._functions: dict[str, Function] = {}
 
     def answer(self, order: Order) -> Answer:
-        """Do what is asked."""
         if isinstance(order, RunFunction):
-            assert not isinstance(order.arguments, str)  # a grader is told of a case
+            assert not isinstance(order.arguments, str)  # a grader takes one payload
             return Ran(cap_outcome(self._grade(order.name, order.arguments), MOST))
         module = execute_module(self._file, order.source)
         if isinstance(module, FileBroken):
@@ -215,14 +253,12 @@ class GraderBench(Bench):
             if inspect.isawaitable(value):
                 value = self._runner.run(_await_value(value))
             return ToolOutcome(structured={VALUE: msgspec.to_builtins(value, str_keys=True)})
-        except BaseException as error:  # noqa: BLE001 - whatever a grader raises, its reader is told
+        except BaseException as error:  # noqa: BLE001 - any exception of a grader becomes an outcome
             return failure_of(error, str(self._file), self._file.name)
 
 
-async def _await_value(value: object) -> object:
-    assert inspect.isawaitable(value)
-    return await value
+_BENCHES: dict[str, type[Bench]] = {"tools": Bench, "graders": GraderBench}
 
 
 if __name__ == "__main__":
-    main(GraderBench)
+    main()

@@ -1,8 +1,8 @@
-"""What cases are run with: targets, graders, and the processes that both start, open for one run."""
+"""Opens targets by their specs: those of a run at its start, judges on first use. Targets with tools, replayed and mock
+answers are here too."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,30 +15,29 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.policy_approver import Judging, Said
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.runner import Runner
-from sightline.agent.tools.environment import without
+from sightline.agent.tools.commands import without
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.service.tool_answerer import Equipment
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
-from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.observation import CaseObservation
-from sightline.evals.core.options import RunOptions, budget_of, is_cached
+from sightline.evals.core.options import budget_of
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.case_worker import CaseWorker, FileShelf
 from sightline.evals.service.command_target import CommandTarget
-from sightline.evals.service.context import EvalContext
+from sightline.evals.service.context import LONGEST, EvalRun, Sharing, limit_choice
 from sightline.evals.service.eval_log import PREFIX
-from sightline.evals.service.grading import Graders
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.observation import observe_reply, observe_run
-from sightline.evals.service.process import Process
-from sightline.evals.service.python_graders import PythonGraders
-from sightline.evals.service.rates import LONGEST, limit_choice
-from sightline.evals.service.sharing import OwnSharing, Sharing
-from sightline.evals.service.spending import Spending, check_priced
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer, no_answer, refuse_tools
-from sightline.exchange.engine import Engine
+from sightline.evals.service.target import (
+    CaseQuestion,
+    CaseTarget,
+    TargetAnswer,
+    check_priced,
+    no_answer,
+    observe_reply,
+    observe_run,
+    refuse_tools,
+)
 from sightline.exchange.hold_changes import apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.library import Library
@@ -49,15 +48,14 @@ from sightline.filters.parsing import parse
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.usage import Usage
-from sightline.store.logbook import Logbook
 
 DENIED = "This tool is not allowed in evals."
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What the facts of a run tell beside its end: its exchanges, how long each call took, and what a person changed in
-    its requests."""
+class _RunTrace:
+    """Collects from the facts of a run its exchanges, the duration of each call, and what a user changed in its
+    requests."""
 
     elapsed: Callable[[], float]
     exchanges: list[str] = field(default_factory=list)
@@ -78,27 +76,26 @@ class _Heard:
 
 
 class ToolsTarget:
-    """Runs with the tools of `toolsets`. What their tables allow runs; the rest is denied with a reason, unless
-    everything is approved. A run is never taken from an earlier one: its tools may have effects."""
+    """Runs a model with the tools of `toolsets`. Tools that their policies do not allow are denied, unless everything
+    is approved. Answers are never cached, because tools may have effects."""
 
     def __init__(
-        self, model: ModelTarget, runner: Runner, tools: Equipment, means: ModelAccess, *, approves: bool
+        self, model: ModelTarget, runner: Runner, tools: Equipment, access: ModelAccess, *, approves: bool
     ) -> None:
         self._model = model
         self._runner = runner
         self._tools = tools
-        self._means = means
+        self._access = access
         self._approver = Judging("yes" if approves else _deny)
 
     @property
     def spec(self) -> TargetSpec:
-        """How it was described."""
         return self._model.spec
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """What the run came to. Its rounds wait for the provider's limits as any request does."""
+        """Run until the model has answered. Each request waits for the provider's limits."""
         run, choice, spec = self._runner.make_id(), self._model.choice, self.spec
-        heard = _Heard(self._means.engine.clock.monotonic)
+        trace = _RunTrace(self._access.engine.clock.monotonic)
         limits = RunLimits() if spec.requests is None else RunLimits(requests=spec.requests)
         try:
             refuse_tools(wanted, spec.name, "runs tools of its own")
@@ -112,33 +109,33 @@ class ToolsTarget:
                 self._tools,
                 self._approver,
                 hooks=self._tools.hooks,
-                session=self._means.session,
+                session=self._access.session,
                 run=run,
                 origin={
                     "kind": "eval",
-                    "eval": self._means.session.partition(":")[2],
+                    "eval": self._access.session.partition(":")[2],
                     "case": wanted.case,
                     "target": spec.name,
                     "trial": wanted.trial,
                     "toolsets": list(spec.toolsets),
                 },
-                on_fact=heard,
-                noted=lambda noted: heard.changes.extend(changes_while_held(self._means.engine.relay.holds, noted)),
+                on_fact=trace,
+                noted=lambda noted: trace.changes.extend(changes_while_held(self._access.engine.relay.holds, noted)),
                 gate=RunGate(self._admit, LONGEST),
             )
-            observation = observe_run(ended, run, choice, heard.seconds)
+            observation = observe_run(ended, run, choice, trace.seconds)
         except Fault as fault:
-            self._means.spending.spend(None)
+            self._access.spending.spend(None)
             return no_answer(wanted, fault)
-        self._means.spending.spend(observation.cost)
-        changes = tuple(heard.changes)
+        self._access.spending.spend(observation.cost)
+        changes = tuple(trace.changes)
         return TargetAnswer(
             msgspec.structs.replace(
                 observation,
                 messages=apply_changes(observation.messages, changes),
                 asked=apply_changes(wanted.messages, changes),
                 question=wanted.question,
-                exchanges=tuple(heard.exchanges),
+                exchanges=tuple(trace.exchanges),
             ),
             changes=changes,
         )
@@ -147,7 +144,7 @@ class ToolsTarget:
         return (await self._model.admit(ready)).release
 
     async def close(self) -> None:
-        """Tools are closed by whoever opened them."""
+        """Does nothing: the tools belong to their opener."""
 
 
 def _deny(_call: RunnableCall) -> Said:
@@ -155,7 +152,8 @@ def _deny(_call: RunnableCall) -> Said:
 
 
 class ReplayTarget:
-    """The trial says which of several recordings of the same request answers; behind the last, the last again."""
+    """Answers from the record. If a request was recorded several times, the trial's number selects one; beyond the
+    last, the last."""
 
     def __init__(self, model: ModelTarget, library: Library) -> None:
         self._model = model
@@ -163,11 +161,10 @@ class ReplayTarget:
 
     @property
     def spec(self) -> TargetSpec:
-        """How it was described."""
         return self._model.spec
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """The recorded answer; where there is none, the nearest recording and in what it differs."""
+        """The recorded answer. If there is none, the error names the nearest recording and its differences."""
         try:
             ready = self._model.final(self._model.prepare(wanted.messages, wanted.tools))
             lines = lines_of(ready.dialect, ready.body, ready.choice.model)
@@ -189,17 +186,16 @@ class ReplayTarget:
         return TargetAnswer(observation, is_cached=True)
 
     async def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing."""
 
 
 class MockTarget:
-    """Answers the same to everything, at no cost."""
+    """Gives the same answer to everything, at no cost."""
 
     def __init__(self, spec: TargetSpec) -> None:
         self.spec = spec
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """The words."""
         text = self.spec.mock or ""
         return TargetAnswer(
             CaseObservation(
@@ -217,47 +213,31 @@ class MockTarget:
         )
 
     async def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing."""
 
 
 class Targets:
-    """The targets of one run. `session` labels their exchanges. `sharing` is what other processes may have a part in;
-    without one it is this process's own."""
+    """The targets of one run. `sharing` is shared with other processes; by default this process has its own."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        logbook: Logbook,
-        around: EvalContext,
-        *,
-        session: str,
-        options: RunOptions,
-        is_cached: bool,
-        has_budget: bool,
-        spending: Spending,
-        known: Sequence[TargetSpec],
-        sharing: Sharing | None = None,
-    ) -> None:
-        self._engine = engine
-        self._around = around
-        self._options = options
-        self._has_budget = has_budget
-        self._known = {spec.name: spec for spec in known}
-        self._purse = spending
-        self._sharing = sharing or OwnSharing(engine, logbook, around, is_cached=is_cached)
-        self._means = ModelAccess(engine, self._sharing.rates, spending, session, around.make_id)
+    def __init__(self, run: EvalRun, sharing: Sharing | None = None) -> None:
+        began = run.began
+        self._run = run
+        self._known = {spec.name: spec for spec in (*began.judges, *began.targets)}
+        self._has_budget = budget_of(began.suite, began.options) is not None
+        self._sharing = sharing or run.own_sharing()
+        self._access = ModelAccess(run.engine, self._sharing.rates, run.spending, PREFIX + run.id, run.context.make_id)
         self._open: dict[tuple[str, str], CaseTarget] = {}
         self._opening = asyncio.Lock()
 
     async def open_target(self, spec: TargetSpec) -> CaseTarget:
-        """A target that answers cases. What is wrong with it is a fault, before anything is asked."""
+        """Open a target. Raises a fault if its spec is wrong, before anything is sent."""
         spec.check()
         if spec.toolsets:
             return await self._with_tools(spec)
         return await self._plain(spec)
 
     async def judging(self, name: str, model: str) -> CaseTarget:
-        """A target that judges, by its name or as the model of this name; it has no tools."""
+        """The target that judges, by its name or by a model's name. A judge has no tools."""
         async with self._opening:
             found = self._open.get((name, model))
             if found is None:
@@ -269,7 +249,7 @@ class Targets:
             return found
 
     async def close(self) -> None:
-        """Close the judges, and keep what is to be remembered."""
+        """Close the judges and flush the cache."""
         for target in self._open.values():
             await target.close()
         await self._sharing.close()
@@ -277,7 +257,7 @@ class Targets:
     async def _plain(self, spec: TargetSpec) -> CaseTarget:
         match spec.kind:
             case "model":
-                return ModelTarget(spec, self._choice(spec), self._means, await self._sharing.answers(spec.name))
+                return ModelTarget(spec, self._choice(spec), self._access, await self._sharing.answers(spec.name))
             case "mock":
                 return MockTarget(spec)
             case "replay":
@@ -286,89 +266,39 @@ class Targets:
                 return await self._command(spec)
 
     def _choice(self, spec: TargetSpec) -> ModelChoice:
-        choice = limit_choice(self._around.choice(spec.model), spec.rpm, spec.tpm)
+        choice = limit_choice(self._run.context.choice(spec.model), spec.rpm, spec.tpm)
         if self._has_budget:
             check_priced(choice)
         return choice
 
     async def _with_tools(self, spec: TargetSpec) -> CaseTarget:
-        around = self._around
-        if around.runner is None or around.equipping is None:
+        context = self._run.context
+        if context.runner is None or context.equipping is None:
             raise Fault(Code.USAGE, f"{spec.name} has toolsets, and nothing here runs tools", hint="Leave them out.")
-        tools = await around.equipping(spec.toolsets)
-        model = ModelTarget(spec, self._choice(spec), self._means)
-        approves = spec.approve or self._options.approve
-        return ToolsTarget(model, around.runner, tools, self._means, approves=approves)
+        tools = await context.equipping(spec.toolsets)
+        model = ModelTarget(spec, self._choice(spec), self._access)
+        approves = spec.approve or self._run.began.options.approve
+        return ToolsTarget(model, context.runner, tools, self._access, approves=approves)
 
     async def _replay(self, spec: TargetSpec) -> CaseTarget:
-        store = self._around.require_store(f"{spec.name} answers out of it")
+        store = self._run.context.require_store(f"{spec.name} answers out of it")
         await store.settle()
         library = Library(store)
-        await library.fill(parse(spec.replay or "", scope=FilterScope.TRAFFIC), now=self._engine.clock.now())
-        return ReplayTarget(ModelTarget(spec, self._choice(spec), self._means), library)
+        await library.fill(parse(spec.replay or "", scope=FilterScope.TRAFFIC), now=self._run.engine.clock.now())
+        return ReplayTarget(ModelTarget(spec, self._choice(spec), self._access), library)
 
     async def _command(self, spec: TargetSpec) -> CaseTarget:
-        around = self._around
+        context = self._run.context
         passed = {
-            name: around.environment[name] for name in (spec.cli.env if spec.cli else ()) if name in around.environment
+            name: context.environment[name]
+            for name in (spec.cli.env if spec.cli else ())
+            if name in context.environment
         }
-        environment = {**without(around.environment, around.secrets), **passed}
-        target = CommandTarget(spec, SuiteFiles(around.root), environment, self._engine.clock, self._purse)
+        environment = {**without(context.environment, context.secrets), **passed}
+        target = CommandTarget(spec, SuiteFiles(context.root), environment, self._run.engine.clock, self._run.spending)
         try:
-            await target.check_health(around.client)
+            await target.check_health(context.client)
         except Fault:
             await target.close()
             raise
         return target
-
-
-@asynccontextmanager
-async def working(
-    run: str,
-    began: EvalBegan,
-    specs: Sequence[TargetSpec],
-    engine: Engine,
-    logbook: Logbook,
-    around: EvalContext,
-    spending: Spending,
-    sharing: Sharing | None = None,
-) -> AsyncIterator[CaseWorker]:
-    """Whoever runs the cases of these targets in this process. What is wrong with a target is a fault."""
-    targets = Targets(
-        engine,
-        logbook,
-        around,
-        session=PREFIX + run,
-        options=began.options,
-        is_cached=is_cached(began.suite, began.options),
-        has_budget=budget_of(began.suite, began.options) is not None,
-        spending=spending,
-        known=(*began.judges, *began.targets),
-        sharing=sharing,
-    )
-    clock, files = engine.clock, SuiteFiles(around.root)
-    environment = without(around.environment, around.secrets)
-    process, python = Process(clock), PythonGraders(environment)
-    opened: dict[str, CaseTarget] = {}
-    graders = Graders(
-        began.suite.file,
-        files,
-        targets.judging,
-        process,
-        python,
-        environment,
-        clock,
-        began.options.judge,
-        known=tuple(spec.name for spec in (*began.judges, *began.targets)),
-        make_token=around.make_token,
-    )
-    worker = CaseWorker(began, opened, graders, FileShelf(files), clock)
-    try:
-        for spec in specs:
-            opened[spec.name] = await targets.open_target(spec)
-        yield worker
-    finally:
-        await worker.close()
-        await process.close()
-        await python.close()
-        await targets.close()
