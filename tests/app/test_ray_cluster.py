@@ -85,7 +85,7 @@ class FakeRay:
         if self.refuses is not None:
             raise self.refuses
         return SimpleNamespace(
-            introduced=Method(lambda: b"{}"),
+            introduce=Method(lambda: b"{}"),
             unpack=Method(self.told.append),
             tell=Method(self.told.append),
             listen=Method(self.listens),

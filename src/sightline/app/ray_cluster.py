@@ -235,7 +235,7 @@ class RayPost:
 
     async def introduce(self) -> bytes:
         """Who it is."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.introduced.remote()))
+        return bytes(await self._fleet.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
         """Have it take our files out of the cluster's memory."""

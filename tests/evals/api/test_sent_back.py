@@ -67,7 +67,12 @@ def test_words_that_were_changed_are_values_of_the_case(
         ({"input": "Hi"}, [said("Hi")], [said("Hi")], "are as they were"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi"), said("Ho")], "messages were added"),
         ({"input": "Hi"}, [said("Hi")], [said("Hi", "Ho")], "parts of a message were added"),
-        ({"input": "Hi"}, [SYSTEM, said("Hi")], [Message("system", (Text("x"),)), said("Hi")], "not one text in the case"),
+        (
+            {"input": "Hi"},
+            [SYSTEM, said("Hi")],
+            [Message("system", (Text("x"),)), said("Hi")],
+            "not one text in the case",
+        ),
         ({"turns": []}, [said("Hi")], [said("Ho")], "not one text in the case"),
         (None, [said("Hi")], [said("Ho")], "not one text in the case"),
         ({"input": ["Hi"]}, [said("Hi")], [said("Ho")], "not one text in the case"),

@@ -104,7 +104,7 @@ class Reruns:
         task.add_done_callback(lambda task: self._over(run, task))
         await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
         if not begun.done():
-            await task  # it was not started; this raises the reason
+            await task  # it was not begun, and says why
 
     def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
         self._tasks.pop(run, None)

@@ -1,7 +1,7 @@
-"""A cache of earlier answers, keyed by request, target and sample.
+"""Answers that were given before: found by the whole request, who was asked, and which sample it is.
 
-A log for each target names the exchange that answered; the answer itself is read from the record. If the record no
-longer has it, the request is sent again.
+A log for each target says which exchange answered; the answer itself is in the record, and where it is there no more,
+it is asked for again.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A cached answer and how many seconds it took originally."""
+    """An earlier answer, and how long it took then."""
 
     reply: Reply
     exchange: str
@@ -42,44 +42,44 @@ class Found:
 
 
 class Answers(Protocol):
-    """The cached answers of one target, local or remote."""
+    """The earlier answers of one target, wherever they are kept."""
 
     def key(self, prepared: Prepared, sample: int) -> str:
-        """The cache key of a request."""
+        """What makes a request the same."""
         ...
 
     async def find(self, key: str, sha256: str) -> Found | None:
-        """The cached answer to a request with this hash, or None."""
+        """The earlier answer to a request with this hash; None where there is none."""
         ...
 
     def keep(self, key: str, exchange: str) -> None:
-        """Remember that this exchange answered the request."""
+        """This exchange answered it."""
         ...
 
     async def flush(self) -> None:
-        """Wait until everything added so far is stored."""
+        """All of it is written down."""
         ...
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
-    """The cache key: a hash of the request's bytes, its destination and the number of the sample."""
+    """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
     choice = prepared.choice
-    identity = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
-    return hashlib.sha256("\0".join(identity).encode("utf-8", "surrogatepass")).hexdigest()
+    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
-    """The answer of a recorded exchange; None if it has no answer or answered a different request."""
-    recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
-    if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
+    """The answer of an exchange on record; None where it has none, or is another request's."""
+    told = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
         return None
     began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
     ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
-    return Found(recorded.reply(), exchange, max(0.0, ended - began))
+    return Found(told.reply(), exchange, max(0.0, ended - began))
 
 
 class AnswerCache:
-    """The cached answers of one target in the logbook."""
+    """The earlier answers of one target."""
 
     def __init__(self, logbook: Logbook, store: Store, target: str, prices: PriceList, clock: Clock) -> None:
         self._logbook = logbook
@@ -92,22 +92,23 @@ class AnswerCache:
         self._writer = LineWriter(self._append)
 
     async def load(self) -> None:
-        """Read the lines of the log that were not read before."""
+        """Take in what is written down by now."""
         for line in await self._logbook.lines(PREFIX + self._target, self._lines):
-            entry = msgspec.json.decode(line.data, type=_Line)
-            self._known[entry.key] = entry.exchange
+            told = msgspec.json.decode(line.data, type=_Line)
+            self._known[told.key] = told.exchange
             self._lines = line.n
 
     def key(self, prepared: Prepared, sample: int) -> str:
-        """The cache key of a request."""
+        """What makes a request the same."""
         return key_of(prepared, self._target, sample)
 
     async def find(self, key: str, sha256: str) -> Found | None:
+        """The earlier answer; None where there is none, or the record holds it no more."""
         exchange, facts = await self.facts(key)
         return answer_in(exchange, facts, sha256, self._prices) if exchange else None
 
     async def facts(self, key: str) -> tuple[str, Sequence[FactEntry]]:
-        """The exchange that answered this key and its recorded facts; `("", ())` if there is none."""
+        """The exchange that answered it and its facts on record; no exchange where nobody asked."""
         exchange = self._known.get(key, "")
         facts = await self._store.facts(exchange) if exchange else []
         if exchange and (not facts or not isinstance(facts[-1].fact, ExchangeFinished)):
@@ -116,12 +117,12 @@ class AnswerCache:
         return exchange, facts
 
     def keep(self, key: str, exchange: str) -> None:
-        """Remember that this exchange answered the request."""
+        """This exchange answered it."""
         self._known[key] = exchange
         self._writer.add(msgspec.json.encode(_Line(key, exchange)))
 
     async def flush(self) -> None:
-        """Wait until everything added so far is stored."""
+        """All of it is written down."""
         await self._writer.flush()
 
     async def _append(self, lines: Sequence[bytes]) -> None:
@@ -131,7 +132,7 @@ class AnswerCache:
             except Fault as fault:
                 if fault.status != _CHANGED:
                     raise
-                await self.load()  # another run has appended to the log meanwhile
+                await self.load()  # another run has added to it
             else:
                 self._lines += len(lines)
                 return

@@ -1,19 +1,19 @@
 """What a run needs from the program, and what its targets share: rate limits and cached answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 
+from sightline.agent.service.run_answer import Equipping
 from sightline.agent.service.runner import Runner
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Prices
 from sightline.catalog.provider import Provider
-from sightline.chat.service.tool_answerer import Equipment
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.options import is_cached
@@ -29,8 +29,6 @@ from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.retry import format_duration
-
-Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
 
 
 def _no_prices(_provider: str, _model: str) -> Prices | None:

@@ -1,4 +1,4 @@
-"""The log of one run: its facts in the logbook."""
+"""The facts of one run of a suite in the logbook."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,13 +10,13 @@ from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Logbook
 
 PREFIX = "eval:"
-"""Prefix of a run's log. The log's name is also the session of the run's exchanges."""
+"""How the logs of runs are called, before the run's own name; exchanges have the whole as their session."""
 
 _CHANGED = 409
 
 
 class EvalLog:
-    """Appends facts with secrets redacted. `standing` is updated at once; `written` is called when a fact is stored."""
+    """Adds facts without the configured keys. `standing` knows each at once; `written` hears of it when it lasts."""
 
     def __init__(
         self,
@@ -38,25 +38,25 @@ class EvalLog:
         self._writer = LineWriter(self._append)
 
     def note(self, fact: EvalFact) -> None:
-        """Append a fact without waiting."""
+        """Write this down soon."""
         kept, line = self._redact(fact)
         self._writer.add(line, lambda: self._written(kept))
         self.standing.add(kept)
 
     async def append(self, fact: EvalFact) -> None:
-        """Append a fact and wait until it is stored."""
+        """Write this down now; others are written with it."""
         kept, line = self._redact(fact)
         self.standing.add(kept)
         await self._writer.lasting(line, lambda: self._written(kept))
 
     async def flush(self) -> None:
-        """Wait until everything added so far is stored."""
+        """All of it is written down."""
         await self._writer.flush()
 
     def _redact(self, fact: EvalFact) -> tuple[EvalFact, bytes]:
         masking = self._redaction.masking()
         line = masking.feed(write(fact)) + masking.close()
-        # A result is shown and exported as stored (redacted). The other facts stay complete in memory.
+        # A result is looked at and exported as it is written down. What the run was told it is told in full.
         return (read(line) if masking.has_found and isinstance(fact, CaseDone) else fact), line
 
     async def _append(self, lines: Sequence[bytes]) -> None:

@@ -273,7 +273,7 @@ class Graders:
     async def grade(
         self, graders: Sequence[Grader], observation: CaseObservation, grading: Grading, target: TargetSpec, trial: int
     ) -> CaseScore:
-        """Grade an answer. A fault in one grader leaves only that grader without a score."""
+        """What the graders say. What goes wrong with one of them leaves that one without a word, and no other."""
         steps = grade(graders, observation, grading)
         try:
             step = next(steps)

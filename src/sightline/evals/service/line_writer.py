@@ -1,4 +1,4 @@
-"""Batches lines for one log: while a batch is written, further lines are collected for the next."""
+"""Lines for one log, written together: while some are on their way to the disk, the next ones gather."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from sightline.errors import Fault
 
 Write: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
-"""Appends lines; they are stored when it returns."""
+"""Writes these lines behind all before; when it returns they last."""
 
 
 class LineWriter:
@@ -22,7 +22,7 @@ class LineWriter:
         self._unsure: set[asyncio.Future[None]] = set()
 
     def add(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        """Append a line; `then` is called when it is stored."""
+        """One more line; `then` hears when it lasts."""
         if self._trouble is not None:
             raise self._trouble
         self._waiting.append((line, then))
@@ -31,7 +31,7 @@ class LineWriter:
             self._task.add_done_callback(self._on_task_end)
 
     async def lasting(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        """Append a line and wait until it is stored."""
+        """One more line, which lasts when this returns."""
         lasts: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def confirm() -> None:
@@ -48,7 +48,7 @@ class LineWriter:
             self._unsure.discard(lasts)
 
     async def flush(self) -> None:
-        """Wait until all lines are stored. A cancellation meanwhile takes effect after that."""
+        """All of it lasts. Whoever is cancelled meanwhile is so when it does."""
         cancelled: asyncio.CancelledError | None = None
         while self._task is not None and not self._task.done():
             try:
@@ -63,7 +63,7 @@ class LineWriter:
             self._task.result()
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
-        """Fail everyone who waits for a line if the writing task failed, for example in a callback."""
+        """Whoever waits for a line is told also where one who heard of another has failed."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._fail(error)

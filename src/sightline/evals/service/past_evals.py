@@ -1,4 +1,4 @@
-"""Reads runs from the logbook, incrementally."""
+"""Runs of suites in the logbook: how each stands, read as far as it was not read before."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
@@ -17,7 +17,7 @@ _MOST_KEPT = 64
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary of a run. `of` is how many results it will have, `done` how many it has."""
+    """A run in one line. `of` is how many results it will have, `done` how many it has."""
 
     run: str
     name: str
@@ -31,7 +31,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastEvals:
-    """Caches the runs read last, so that only new lines of a growing run are read."""
+    """Knows the runs that were looked at last, so that a look at one that goes on reads only what is new."""
 
     def __init__(self, logbook: Logbook, is_alive: Callable[[str], bool]) -> None:
         self._logbook = logbook
@@ -39,7 +39,7 @@ class PastEvals:
         self._known: dict[str, EvalState] = {}
 
     async def standing(self, run: str) -> EvalState:
-        """The stored standing of a run. The returned object is shared and grows with the next call."""
+        """How a run stands, as it is written down. What is returned grows with the next look."""
         standing = self._known.pop(run, None)
         lines = await self._logbook.lines(PREFIX + run, 0 if standing is None else standing.version)
         if standing is None:
@@ -52,7 +52,7 @@ class PastEvals:
         return standing
 
     def state(self, standing: EvalState) -> State:
-        """Whether the run is being driven, and if not, how it ended."""
+        """Whether somebody drives it, and how it was left if not."""
         match standing.ended:
             case "finished":
                 return "ended"
@@ -62,7 +62,7 @@ class PastEvals:
                 return "running" if self._is_alive(standing.by) else "interrupted"
 
     async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
-        """List the newest runs, of one suite or of all."""
+        """The newest runs, of one suite or of all."""
         found: list[Brief] = []
         for log in await self._logbook.logs(PREFIX):
             if len(found) >= limit:

@@ -8,8 +8,8 @@ import msgspec
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.service.run_answer import answer_of
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.service.tool_answerer import answer_result_of
 from sightline.errors import Code, Fault
 from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.target import TargetSpec
@@ -127,7 +127,7 @@ def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
 def observe_run(ended: FinishedRun, run: str, choice: ModelChoice, seconds: dict[str, float]) -> CaseObservation:
     """The observation of a run with tools. `seconds` is the duration of each call by its key. A run that hit a limit
     has no answer."""
-    given = answer_result_of(ended, run)
+    given = answer_of(ended)
     last = observe_reply(given.reply, choice)
     usages = [each.usage for each in ended.rounds]
     return msgspec.structs.replace(

@@ -14,10 +14,10 @@ from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.policy_approver import Judging, Said
 from sightline.agent.service.round_sender import RunGate
+from sightline.agent.service.run_answer import Equipment
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.commands import without
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.service.tool_answerer import Equipment
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
 from sightline.evals.core.observation import CaseObservation

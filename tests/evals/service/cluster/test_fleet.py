@@ -17,7 +17,7 @@ def test_a_fleet_is_whatever_has_hosts_and_a_host_can_be_lost(tmp_path: Path) ->
         post: RemoteHost = await fleet.hire()
         await post.tell(said())
         near.posts[0].lose()
-        for call in (post.introduced(), post.unpack(), post.tell(said()), post.listen()):
+        for call in (post.introduce(), post.unpack(), post.tell(said()), post.listen()):
             with pytest.raises(LostError):
                 await call
         await post.end()
