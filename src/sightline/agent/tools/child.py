@@ -103,14 +103,14 @@ _LOOK_AGAIN = 0.01
 _LAST_WORDS = 0.2
 _NUMBERS = count(1)
 
-Heard: TypeAlias = Callable[[int, bytes], None]
+OutputListener: TypeAlias = Callable[[int, bytes], None]
 """Receives the child's output: the number of the pipe (1 or 2) and the bytes."""
 
 
 class Child(asyncio.SubprocessProtocol):
     """A started process. `exited` is set when the process itself has ended; its descendants may still run."""
 
-    def __init__(self, on_output: Heard, mark: str) -> None:
+    def __init__(self, on_output: OutputListener, mark: str) -> None:
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
         self._on_output = on_output
@@ -133,15 +133,15 @@ class Child(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.exited.set()
-        self.fell_silent(0)
+        self.pipe_closed(0)
 
     # --- callbacks of the pipes ------------------------------------------------------------------------
 
-    def spoke(self, pipe: int, data: bytes) -> None:
+    def receive_output(self, pipe: int, data: bytes) -> None:
         """Called with output of the child."""
         self._on_output(pipe, data)
 
-    def fell_silent(self, pipe: int) -> None:
+    def pipe_closed(self, pipe: int) -> None:
         """Called when this pipe is closed."""
         self._speaking.discard(pipe)
         if not self._speaking:
@@ -186,7 +186,7 @@ class Child(asyncio.SubprocessProtocol):
         transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self, pipe), os.fdopen(end, "rb", buffering=0))
         self._pipes[pipe] = transport
 
-    def hang_up(self) -> None:
+    def close_pipes(self) -> None:
         """Close the pipes."""
         for pipe in self._pipes.values():
             pipe.close()
@@ -211,7 +211,7 @@ class Child(asyncio.SubprocessProtocol):
         finally:
             self.kill()
             self._process.close()
-            self.hang_up()
+            self.close_pipes()
         await _within(PATIENCE, self._silent.wait())
         self._kin = None
 
@@ -231,7 +231,7 @@ class Child(asyncio.SubprocessProtocol):
 
 async def start_child(
     command: Sequence[str],
-    on_output: Heard,
+    on_output: OutputListener,
     *,
     folder: Path,
     environment: Mapping[str, str],
@@ -275,7 +275,7 @@ async def _start(
             start_new_session=True,
         )
     except BaseException:
-        child.hang_up()
+        child.close_pipes()
         raise
     finally:
         for given in ends:
@@ -290,10 +290,10 @@ class _Pipe(asyncio.Protocol):
         self._number = number
 
     def data_received(self, data: bytes) -> None:
-        self._child.spoke(self._number, data)
+        self._child.receive_output(self._number, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._child.fell_silent(self._number)
+        self._child.pipe_closed(self._number)
 
 
 async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sightline.agent.tools.child import Child, Heard, start_child
+from sightline.agent.tools.child import Child, OutputListener, start_child
 
 _PASSED_ON = frozenset(
     {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"}
@@ -92,7 +92,7 @@ class Commands:
         folder: Path,
         timeout: float,  # noqa: ASYNC109 - the output before the timeout is returned too
         given: bytes = b"",
-        heard: Heard | None = None,
+        heard: OutputListener | None = None,
         has_one_pipe: bool = False,
     ) -> CommandResult:
         """Run a command with this input. Raises OSError if it cannot be started."""

@@ -35,7 +35,7 @@ def together(sources: Sequence[Tools]) -> Tools:
             first = owners.setdefault(definition.name, index)
             if first != index:
                 raise _twice(definition.name, sources[first], source)
-    return _Together(tuple(sources))
+    return _CombinedTools(tuple(sources))
 
 
 def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
@@ -45,7 +45,7 @@ def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
     return text_outcome(f"The tool {name!r} does not exist.{instead}", is_error=True)
 
 
-class _Together:
+class _CombinedTools:
     """Several sources as one. Definitions are read each time because a server's tools can change."""
 
     def __init__(self, sources: tuple[Tools, ...]) -> None:

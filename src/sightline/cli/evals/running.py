@@ -104,7 +104,7 @@ class Interrupts:
         # Ignored signals stay ignored: under `nohup` a program outlives its terminal.
         self._ending = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
 
-    async def through(self, work: Coroutine[object, object, int]) -> int:
+    async def run_work(self, work: Coroutine[object, object, int]) -> int:
         """Run the work. Returns its exit code, or that of the signal that interrupted it."""
         task = asyncio.get_running_loop().create_task(work)
         with self._handle_signals(task):
@@ -152,14 +152,14 @@ def run(arguments: argparse.Namespace) -> int:
         _check_kept(arguments)
         exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
         exports.check()
-        return _run_interruptibly(_Command(arguments, exports), lambda command: command.again(loaded))
+        return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
     plans = _plan_runs([(each, each.sound()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
-    return _run_interruptibly(_Command(arguments, exports), lambda command: command.anew(plans))
+    return _run_interruptibly(_Command(arguments, exports), lambda command: command.start_runs(plans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class _Command:
     exports: Exports = field(default_factory=Exports)
     run: str = ""
 
-    async def anew(self, plans: Sequence["_Plan"]) -> int:
+    async def start_runs(self, plans: Sequence["_Plan"]) -> int:
         """Start a run for each suite."""
         codes = [await self._start_run(plan) for plan in plans]
         self.exports.write()
@@ -251,7 +251,7 @@ class _Command:
 
             return await self._driven(evaluation, driven)
 
-    async def again(self, loaded: Configuration) -> int:
+    async def continue_or_rerun(self, loaded: Configuration) -> int:
         """Resume a run, or rerun what did not pass."""
         root = root_of(Path("suite"))
         name = self.arguments.resume or self.arguments.rerun_failed
@@ -352,7 +352,7 @@ def _run_interruptibly(command: _Command, work: Callable[[_Command], Coroutine[o
     interrupts = Interrupts()
 
     async def run_work() -> int:
-        return await interrupts.through(work(command))
+        return await interrupts.run_work(work(command))
 
     try:
         code = asyncio.run(run_work())

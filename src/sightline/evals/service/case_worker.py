@@ -42,7 +42,7 @@ _MOST_KEPT = 64 << 20
 
 
 @dataclass
-class FileShelf:
+class FileCache:
     """Caches the contents of case files up to a total size."""
 
     files: SuiteFiles
@@ -76,7 +76,6 @@ class Worker(Protocol):
 
     async def run(self, key: Key) -> CaseResult:
         """Run one trial of a case on a target. Failures of the case are in the result."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -98,7 +97,7 @@ class CaseWorker:
     began: EvalBegan
     targets: Mapping[str, CaseTarget]
     graders: Graders
-    shelf: FileShelf
+    shelf: FileCache
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
@@ -186,10 +185,10 @@ class CaseWorker:
             if observation.error or has_failed:
                 break
         whole = as_one(observations)
-        score = await self._together(case, target, trial, scores, whole)
+        score = await self._combine_scores(case, target, trial, scores, whole)
         return _CaseOutcome(score, whole, tuple(observations), are_cached)
 
-    async def _together(
+    async def _combine_scores(
         self, case: Case, target: CaseTarget, trial: int, scores: list[CaseScore], whole: CaseObservation
     ) -> CaseScore:
         said: CaseScore | None = None
@@ -258,7 +257,7 @@ async def open_case_worker(
         known=tuple(spec.name for spec in (*began.judges, *began.targets)),
         make_token=run.context.make_token,
     )
-    worker = CaseWorker(began, opened, graders, FileShelf(files), clock)
+    worker = CaseWorker(began, opened, graders, FileCache(files), clock)
     try:
         for spec in specs:
             opened[spec.name] = await targets.open_target(spec)
@@ -271,7 +270,7 @@ async def open_case_worker(
 
 
 def deliver_case(
-    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileShelf, form: FileForm
+    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileCache, form: FileForm
 ) -> Delivery:
     """Build the messages of a case or of one of its turns for a target with this system policy."""
     if case.missing:

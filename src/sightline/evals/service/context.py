@@ -143,7 +143,6 @@ class Admitted(Protocol):
 
     def release(self) -> None:
         """Give up the reservation: the request is sent now and counted by its sender, or never will be."""
-        ...
 
 
 class Admitting(Protocol):
@@ -151,11 +150,9 @@ class Admitting(Protocol):
 
     def counts_tokens(self, choice: ModelChoice) -> bool:
         """Whether there is a token limit, so that the size of a request matters."""
-        ...
 
     async def admit(self, choice: ModelChoice, tokens: int) -> Admitted:
         """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
-        ...
 
 
 class Sharing(Protocol):
@@ -164,15 +161,12 @@ class Sharing(Protocol):
     @property
     def rates(self) -> Admitting:
         """Admits their requests."""
-        ...
 
     async def answers(self, target: str) -> Answers | None:
         """The answer cache of a target; None if caching is off."""
-        ...
 
     async def close(self) -> None:
         """Flush the caches."""
-        ...
 
 
 class OwnSharing:

@@ -35,7 +35,7 @@ from sightline.evals.core.stored_media import replace_media
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.case_worker import FileShelf, Worker, deliver_case
+from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
 from sightline.evals.service.cluster.pool import WorkerPlan, open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
 from sightline.evals.service.eval_log import PREFIX, EvalLog
@@ -77,7 +77,7 @@ class CaseScheduler:
         for news in self._news.values():
             news.set()
 
-    async def through(self) -> EndedWhy:
+    async def run_all(self) -> EndedWhy:
         """Run all remaining cases and return why the run ended. A fault outside of a case aborts the run."""
         failed: Fault | None = None
         try:
@@ -283,7 +283,7 @@ class Evaluation:
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         said = turn_messages(found, 0, ()) if found.turns else found.messages
         form = file_form_of(found, suite, options, spec)
-        delivery = deliver_case(found, said, spec.system, FileShelf(self.files), form)
+        delivery = deliver_case(found, said, spec.system, FileCache(self.files), form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
         means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)
@@ -328,7 +328,7 @@ class Evaluation:
         on_progress(meter.progress())
         try:
             try:
-                why = await drive.through()
+                why = await drive.run_all()
             except BaseException:
                 # Cancelled or failed: store what is done; the rest can be resumed.
                 log.note(EvalEnded("stopped"))

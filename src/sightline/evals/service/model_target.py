@@ -37,31 +37,33 @@ class ModelAccess:
 
 
 @dataclass(slots=True)
-class _Way:
+class _PendingRequest:
     """Tracks one request: when it was last sent, its hash, and what a user changed in a hold."""
 
     reservation: Admitted
-    means: ModelAccess
+    access: ModelAccess
     began: float
     sha256: str
     changes: Changes = ()
 
     def collect_changes(self, noted: FactEntry) -> None:
-        self.changes += changes_while_held(self.means.engine.relay.holds, noted)
+        self.changes += changes_while_held(self.access.engine.relay.holds, noted)
 
     def on_attempt(self, attempt: AttemptStarted) -> None:
         self.reservation.release()
-        self.began = self.means.engine.clock.monotonic()
+        self.began = self.access.engine.clock.monotonic()
         self.sha256 = attempt.sha256 or self.sha256
 
 
 class ModelTarget:
     """Sends one request for each question, unless the `cache` has the answer."""
 
-    def __init__(self, spec: TargetSpec, choice: ModelChoice, means: ModelAccess, cache: Answers | None = None) -> None:
+    def __init__(
+        self, spec: TargetSpec, choice: ModelChoice, access: ModelAccess, cache: Answers | None = None
+    ) -> None:
         self.spec = spec
         self.choice = choice
-        self._means = means
+        self._access = access
         self._cache = cache
 
     def prompt(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prompt:
@@ -85,7 +87,7 @@ class ModelTarget:
 
     def final(self, ready: Prepared) -> Prepared:
         """The request after masking, as it will be sent."""
-        return self._means.engine.final(ready, session=self._means.session)
+        return self._access.engine.final(ready, session=self._access.session)
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         return await self.ask(self.prompt(wanted.messages, wanted.tools), wanted)
@@ -114,16 +116,16 @@ class ModelTarget:
             if found is not None:
                 again = self._observe(found.reply, wanted, final.sha256, found.exchange, found.seconds)
                 return TargetAnswer(again, is_cached=True)
-        exchange = self._means.make_id()
+        exchange = self._access.make_id()
         try:
             observation, changes = await self._send(ready, wanted, exchange)
         except Fault as fault:
-            self._means.spending.spend(None)
+            self._access.spending.spend(None)
             failed = no_answer(wanted, fault).observation
             return TargetAnswer(
                 msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)
             )
-        self._means.spending.spend(observation.cost)
+        self._access.spending.spend(observation.cost)
         # Do not cache an answer to a request that a user edited in a hold, or an answer that failed.
         if self._cache is not None and not observation.error and observation.request_sha256 == final.sha256:
             self._cache.keep(key, exchange)
@@ -135,30 +137,30 @@ class ModelTarget:
 
     async def admit(self, ready: Prepared) -> Admitted:
         """Wait until rate limits admit this request."""
-        means = self._means
-        tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
-        return await means.rates.admit(self.choice, tokens)
+        access = self._access
+        tokens = access.engine.estimate(ready).tokens if access.rates.counts_tokens(self.choice) else 0
+        return await access.rates.admit(self.choice, tokens)
 
     async def _send(self, ready: Prepared, wanted: CaseQuestion, exchange: str) -> tuple[CaseObservation, Changes]:
-        means, reservation = self._means, await self.admit(ready)
-        way = _Way(reservation, means, means.engine.clock.monotonic(), ready.sha256)
+        access, reservation = self._access, await self.admit(ready)
+        pending = _PendingRequest(reservation, access, access.engine.clock.monotonic(), ready.sha256)
         try:
-            reply = await means.engine.ask(
+            reply = await access.engine.ask(
                 ready,
                 heard=_ignore,
-                tried=way.on_attempt,
+                tried=pending.on_attempt,
                 paused=_ignore,
-                session=means.session,
+                session=access.session,
                 waits=False,
                 exchange=exchange,
                 max_wait=LONGEST,
-                noted=way.collect_changes,
+                noted=pending.collect_changes,
             )
         finally:
             reservation.release()
-        seconds = means.engine.clock.monotonic() - way.began
-        asked = replace(wanted, messages=apply_changes(wanted.messages, way.changes))
-        return self._observe(reply, asked, way.sha256, exchange, seconds), way.changes
+        seconds = access.engine.clock.monotonic() - pending.began
+        asked = replace(wanted, messages=apply_changes(wanted.messages, pending.changes))
+        return self._observe(reply, asked, pending.sha256, exchange, seconds), pending.changes
 
     def _observe(
         self, reply: Reply, wanted: CaseQuestion, sha256: str, exchange: str, seconds: float

@@ -11,7 +11,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
 from sightline.evals.core.making.case import MadeCase, make_case
-from sightline.evals.core.making.recording import RecordedExchange as Told
+from sightline.evals.core.making.recording import RecordedExchange as RecordedTurn
 from sightline.evals.core.making.recording import join_exchanges, turns_of
 from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.paths import candidates
@@ -107,7 +107,6 @@ class Bringing(Protocol):
 
     def bring(self, need: Need) -> bytes | None:
         """The bytes that a suite parser needs: a file, or a folder's listing."""
-        ...
 
 
 def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> SuiteReading:
@@ -164,7 +163,7 @@ def _of_graders(suite: Suite) -> Iterator[SuiteProblem]:
                 yield problem
 
 
-async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[Told, ...]:
+async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[RecordedTurn, ...]:
     """Load the exchanges with these ids or id prefixes, oldest first."""
     found: dict[str, RecordedExchange] = {}
     for each in ids:
@@ -174,7 +173,7 @@ async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple
 
 
 def make_masked_case(
-    turns: Sequence[Told], name: str, secrets: Sequence[str], from_turn: int | None = None
+    turns: Sequence[RecordedTurn], name: str, secrets: Sequence[str], from_turn: int | None = None
 ) -> MadeCase:
     """Make a case of a conversation, with all secrets masked."""
     redaction = Redaction(secrets)
@@ -187,14 +186,14 @@ def make_masked_case(
     return make_case(turns, name, mask, from_turn=from_turn)
 
 
-def turns_in(turns: Sequence[Told]) -> int:
+def turns_in(turns: Sequence[RecordedTurn]) -> int:
     """The number of user turns in a conversation."""
     whole = join_exchanges(turns)
     return len(turns_of((*whole.messages, *whole.said))[1])
 
 
-def _turn_of(exchange: RecordedExchange) -> Told:
+def _turn_of(exchange: RecordedExchange) -> RecordedTurn:
     if exchange.is_count:
         hint = "Name an exchange in which the model was asked."
         raise Fault(Code.USAGE, f"{exchange.id} only counts tokens", hint=hint, status=422)
-    return Told(exchange.request(), exchange.reply() if exchange.frames else None)
+    return RecordedTurn(exchange.request(), exchange.reply() if exchange.frames else None)

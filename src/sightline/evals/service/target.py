@@ -81,7 +81,6 @@ class CaseTarget(Protocol):
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Answer a question. Cancelling ends what was started for it."""
-        ...
 
     async def close(self) -> None: ...
 

@@ -17,7 +17,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.listing import ListFilesTool
-from sightline.agent.tools.builtin.searching import Searching
+from sightline.agent.tools.builtin.searching import SearchFilesTool
 from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands, minimal
 from sightline.agent.tools.functions import convert_arguments, outcome_of, part_of
@@ -40,7 +40,7 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteFileTools:
     """The tools `write_file` and `edit_file`."""
 
     folder: Folder
@@ -234,7 +234,7 @@ _LONGEST_WORDS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class ShellTools:
     """The tools `run_command` and `local_shell`."""
 
     folder: Folder
@@ -365,11 +365,11 @@ class Builtin:
         self._folder.close()
 
     def _functions(self, progress: Progress) -> dict[str, Callable[..., object]]:
-        writing, shell = Writing(self._folder), Shell(self._folder, self._commands, self._timeout, progress)
+        writing, shell = WriteFileTools(self._folder), ShellTools(self._folder, self._commands, self._timeout, progress)
         return {
             "read_file": ReadFileTool(self._folder).read_file,
             "list_files": ListFilesTool(self._folder).list_files,
-            "search_files": Searching(self._folder, self._commands, self._timeout).search_files,
+            "search_files": SearchFilesTool(self._folder, self._commands, self._timeout).search_files,
             "write_file": writing.write_file,
             "edit_file": writing.edit_file,
             "run_command": shell.run_command,

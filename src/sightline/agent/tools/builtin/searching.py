@@ -36,7 +36,7 @@ class SearchRequest(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class SearchFilesTool:
     """The tool `search_files`."""
 
     folder: Folder

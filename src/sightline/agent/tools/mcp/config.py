@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MEGABYTE = 1_000_000
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one server.
 
     `start_s` is for start, handshake and list together, `list_s` for reading the list again, `call_s` for one call,
@@ -49,7 +49,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     reopenings_s: float = 10.0
 
 
-USUAL = Bounds()
+USUAL = ServerLimits()
 
 
 def _of_the_system() -> ssl.SSLContext:
@@ -155,7 +155,7 @@ class HttpServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ServerSpec:
     """One server. `hidden` values must not be shown to a person, `secret` values are also masked in its tools'
     answers."""
 
@@ -165,18 +165,18 @@ class Spec:
     secret: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
-        return f"Spec({self.name!r})"
+        return f"ServerSpec({self.name!r})"
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ServerConfig:
     """The servers of a file in order, and notes on what was ignored."""
 
-    servers: tuple[Spec, ...]
+    servers: tuple[ServerSpec, ...]
     notes: tuple[str, ...] = ()
 
 
-def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[str, str]) -> Configured:
+def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[str, str]) -> ServerConfig:
     """Parse the servers of a file. `where` is the file's name for people; commands run in `folder`."""
     document = _document(text, where)
     key = next((each for each in _LISTS if each in document), None)
@@ -194,7 +194,7 @@ def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[
         ignored = [each for each in entry if each not in _KNOWN]
         notes += [f"the MCP server {name!r}: {each!r} means nothing here and is ignored" for each in ignored]
         servers.append(_Entry(name, entry, where, folder, environment).spec())
-    return Configured(tuple(servers), tuple(notes))
+    return ServerConfig(tuple(servers), tuple(notes))
 
 
 def _document(text: bytes, where: str) -> JsonObject:
@@ -220,7 +220,7 @@ class _Entry:
         self._expansion = Expansion(environment)
         self._secret: set[str] = set()
 
-    def spec(self) -> Spec:
+    def spec(self) -> ServerSpec:
         if not self._name.strip():
             raise self._wrong("has no name", "Give it a short name: its tools are called NAME__TOOL.")
         kind = self._entry.get("type", self._entry.get("transport"))
@@ -234,7 +234,7 @@ class _Entry:
         if kind is not None and (kind == "stdio") is not ("command" in self._entry):
             raise self._wrong(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
         reached = self._command() if "command" in self._entry else self._address()
-        return Spec(self._name, reached, self._expansion.values | self._secret, frozenset(self._secret))
+        return ServerSpec(self._name, reached, self._expansion.values | self._secret, frozenset(self._secret))
 
     def _command(self) -> CommandServer:
         command = self._text(self._entry["command"], "command")
@@ -323,7 +323,7 @@ async def open_mcp_text(
     folder: Path,
     environment: Mapping[str, str],
     call_timeout: float = USUAL.call_s,
-    bounds: Bounds = USUAL,
+    bounds: ServerLimits = USUAL,
     network: McpNetwork | None = None,
 ) -> "McpTools":
     """Open the servers that a text names. `where` is the text's name for people."""

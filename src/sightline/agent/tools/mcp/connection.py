@@ -34,11 +34,18 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import Bounds, CommandServer, HttpServer, McpNetwork, Spec, mask_values
+from sightline.agent.tools.mcp.config import (
+    CommandServer,
+    HttpServer,
+    McpNetwork,
+    ServerLimits,
+    ServerSpec,
+    mask_values,
+)
 from sightline.agent.tools.mcp.content import outcome
 from sightline.agent.tools.mcp.guard import McpHttpGuard
 from sightline.agent.tools.mcp.listing import ToolListing
-from sightline.agent.tools.mcp.message_filter import Sieve, SievedRead, SievedWrite
+from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
 from sightline.agent.tools.mcp.pipes import McpLink, open_pipes
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
@@ -46,7 +53,7 @@ from sightline.model.json import JsonObject
 
 
 @asynccontextmanager
-async def open_http_link(address: HttpServer, bounds: Bounds, network: McpNetwork) -> AsyncIterator[McpLink]:
+async def open_http_link(address: HttpServer, bounds: ServerLimits, network: McpNetwork) -> AsyncIterator[McpLink]:
     """Connect to a service. The session is ended with a request to the service, within a time limit."""
     context = network.context()
     inner = httpx2.AsyncHTTPTransport(
@@ -80,7 +87,7 @@ SPACING = 0.1
 """The least seconds between two reports of one call; reports in between are dropped."""
 
 
-class Reporting:
+class ProgressReports:
     """Reports the progress of one call until it ends."""
 
     def __init__(self, progress: Progress) -> None:
@@ -109,7 +116,7 @@ def words(progress: float, total: float | None, message: str | None) -> str:
     return f"{text} ({number})" if text else number
 
 
-class Sifting(JSONRPCDispatcher[TransportContext]):
+class ListFilterDispatcher(JSONRPCDispatcher[TransportContext]):
     """A dispatcher that removes invalid tools from a list, for which the SDK would refuse the whole list."""
 
     def __init__(
@@ -119,7 +126,7 @@ class Sifting(JSONRPCDispatcher[TransportContext]):
         sift: Callable[[JsonObject], JsonObject],
     ) -> None:
         super().__init__(read, write)
-        self._sift = sift
+        self._filter_list = sift
 
     async def send_raw_request(
         self,
@@ -130,7 +137,7 @@ class Sifting(JSONRPCDispatcher[TransportContext]):
         _related_request_id: RequestId | None = None,
     ) -> dict[str, Any]:
         answer = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
-        return self._sift(answer) if method == "tools/list" else answer
+        return self._filter_list(answer) if method == "tools/list" else answer
 
 
 TROUBLE = (MCPError, ValueError, RuntimeError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError)
@@ -149,8 +156,8 @@ class McpConnection:
 
     def __init__(
         self,
-        spec: Spec,
-        bounds: Bounds,
+        spec: ServerSpec,
+        bounds: ServerLimits,
         environment: Mapping[str, str],
         network: McpNetwork,
         changed: Callable[[ToolListing], None],
@@ -180,7 +187,7 @@ class McpConnection:
         async with self._open_link() as link:
             self._link = link
             try:
-                await self._speak(link)
+                await self._serve_session(link)
             finally:
                 # Ask before the link is closed: after that, the process's exit status is our own doing.
                 self.why, self.words = link.why(), link.words()
@@ -188,7 +195,7 @@ class McpConnection:
     async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
         """Call a tool. A cancellation is sent to the server without waiting for it."""
         assert self._session is not None
-        report = Reporting(progress)
+        report = ProgressReports(progress)
         try:
             result = await self._session.call_tool(
                 tool, arguments, progress_callback=report.report, allow_input_required=True
@@ -210,23 +217,25 @@ class McpConnection:
             )
         return outcome(result, self._spec.secret)
 
-    async def _speak(self, link: McpLink) -> None:
-        sieve = Sieve(self._bounds.questions)
-        dispatcher = Sifting(SievedRead(link.read, sieve), SievedWrite(link.write, sieve), self._sift)
+    async def _serve_session(self, link: McpLink) -> None:
+        sieve = MessageFilter(self._bounds.questions)
+        dispatcher = ListFilterDispatcher(
+            FilteredRead(link.read, sieve), FilteredWrite(link.write, sieve), self._filter_list
+        )
         us = Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
             dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
         ) as session:
             with anyio.fail_after(self._bounds.start_s):
-                await _greet(session)
+                await _handshake(session)
                 await self._list(session)
             self._session = session
             self.ready.set()
-            await self._tend(session, link)
+            await self._keep_list_current(session, link)
 
     # --- the list -------------------------------------------------------------------------------------
 
-    def _sift(self, answer: JsonObject) -> JsonObject:
+    def _filter_list(self, answer: JsonObject) -> JsonObject:
         return self._listing.filter_page(answer)
 
     async def _list(self, session: ClientSession) -> None:
@@ -250,7 +259,7 @@ class McpConnection:
         if isinstance(message, ToolListChangedNotification):
             self._stale.set()
 
-    async def _tend(self, session: ClientSession, link: McpLink) -> None:
+    async def _keep_list_current(self, session: ClientSession, link: McpLink) -> None:
         """List the tools again whenever they change, but not too often, until either side ends the connection."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._refresh, session)
@@ -300,7 +309,7 @@ class McpConnection:
         return mask_values(text[:_LONGEST_WORDS], self._spec.hidden)
 
 
-async def _greet(session: ClientSession) -> None:
+async def _handshake(session: ClientSession) -> None:
     """Agree on a protocol version: try the handshake of all but the newest servers, then the newer one."""
     try:
         await session.initialize()

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import httpx2
 
-from sightline.agent.tools.mcp.config import MEGABYTE, Bounds
+from sightline.agent.tools.mcp.config import MEGABYTE, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import decode, encode
@@ -28,7 +28,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
     """Passes requests on to `inner`. `fault` is the last failure; `lost` is set when the server no longer knows the
     session."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, bounds: Bounds) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, bounds: ServerLimits) -> None:
         self.fault: Fault | None = None
         self.lost = asyncio.Event()
         self._inner = inner
@@ -41,7 +41,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
         if request.method == "GET":
             self._count(request)
         if message.get("method") == _CANCELLED:
-            task = asyncio.get_running_loop().create_task(self._tell(request))
+            task = asyncio.get_running_loop().create_task(self._notify(request))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
             return httpx2.Response(202, request=request)
@@ -64,7 +64,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
             await asyncio.wait(self._telling, timeout=self._bounds.notice_s)
         await self._inner.aclose()
 
-    async def _tell(self, request: httpx2.Request) -> None:
+    async def _notify(self, request: httpx2.Request) -> None:
         """Send a cancellation in the background: the SDK sends nothing else before a notification is answered."""
         with suppress(httpx2.TransportError, TimeoutError):  # cancellations are best effort, and no one waits for them
             async with asyncio.timeout(self._bounds.notice_s):

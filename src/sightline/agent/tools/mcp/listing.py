@@ -12,7 +12,7 @@ from mcp_types import Tool
 
 from sightline.agent.core.output import truncate
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.mcp.config import Bounds
+from sightline.agent.tools.mcp.config import ServerLimits
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
 
@@ -127,7 +127,7 @@ class ListedTool:
 class ToolListing:
     """The result of one reading of the list."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ServerLimits) -> None:
         self.tools: dict[str, ListedTool] = {}
         self.is_full = False
         self._bounds = bounds

@@ -14,7 +14,7 @@ from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.tools.mcp.config import Bounds, Configured, McpNetwork, Spec, mask_values
+from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
 from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
 from sightline.agent.tools.tools import Progress
@@ -28,8 +28,8 @@ class McpServer:
 
     def __init__(
         self,
-        spec: Spec,
-        bounds: Bounds,
+        spec: ServerSpec,
+        bounds: ServerLimits,
         environment: Mapping[str, str],
         network: McpNetwork,
         changed: Callable[[], None],
@@ -178,7 +178,7 @@ class ToolNames:
             self._taken[name] = pair
         return self._given[pair]
 
-    def meant(self, name: str) -> tuple[str, str] | None:
+    def tool_named(self, name: str) -> tuple[str, str] | None:
         """The server and the tool with this name."""
         return self._taken.get(name)
 
@@ -209,11 +209,13 @@ class McpTools:
     """
 
     def __init__(
-        self, configured: Configured, bounds: Bounds, environment: Mapping[str, str], network: McpNetwork
+        self, configured: ServerConfig, bounds: ServerLimits, environment: Mapping[str, str], network: McpNetwork
     ) -> None:
         self.changed = asyncio.Event()
         self._notes = configured.notes
-        self._servers = [McpServer(spec, bounds, environment, network, self._look) for spec in configured.servers]
+        self._servers = [
+            McpServer(spec, bounds, environment, network, self._refresh_definitions) for spec in configured.servers
+        ]
         self._names = ToolNames()
         self._definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
@@ -238,7 +240,7 @@ class McpTools:
             for server in self._servers:
                 group.create_task(server.start())
         self._has_started = True
-        self._look()
+        self._refresh_definitions()
         self.changed.clear()
         faults = [server.fault for server in self._servers if server.fault is not None]
         if faults and len(faults) == len(self._servers):
@@ -246,7 +248,7 @@ class McpTools:
             raise Fault(faults[0].code, f"{faults[0].message}{more}", hint=faults[0].hint, status=faults[0].status)
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        server, tool = self._meant(call.name)
+        server, tool = self._find_tool(call.name)
         definition = Toolbox(self._definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
@@ -262,7 +264,7 @@ class McpTools:
             for server in self._servers:
                 group.create_task(server.close())
 
-    def _look(self) -> None:
+    def _refresh_definitions(self) -> None:
         """Rebuild the definitions. Tools whose names need no change get their names first, whatever the order of
         servers."""
         if not self._has_started:
@@ -277,12 +279,12 @@ class McpTools:
             self._definitions = now
             self.changed.set()
 
-    def _meant(self, name: str) -> tuple[McpServer | None, str]:
-        owner, tool = self._names.meant(name) or ("", "")
+    def _find_tool(self, name: str) -> tuple[McpServer | None, str]:
+        owner, tool = self._names.tool_named(name) or ("", "")
         return next((server for server in self._servers if server.spec.name == owner), None), tool
 
     def _missing(self, name: str) -> ToolOutcome:
-        owner, tool = self._names.meant(name) or ("", "")
+        owner, tool = self._names.tool_named(name) or ("", "")
         what = f"The MCP server {owner!r} has no tool {tool!r} any more." if owner else f"There is no tool {name!r}."
         nearest = Toolbox(self._definitions).nearest(name)
         return text_outcome(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)

@@ -24,7 +24,7 @@ _LARGEST = 1e15
 """The largest progress value; the SDK converts to float, which fails for huge integers."""
 
 
-class Sieve:
+class MessageFilter:
     """Decides for each message, and counts a server's unanswered requests."""
 
     def __init__(self, questions: int) -> None:
@@ -57,10 +57,10 @@ def _is_sound(message: JSONRPCNotification) -> bool:
     return all(isinstance(each, int | float) and -_LARGEST < each < _LARGEST for each in numbers)
 
 
-class SievedRead:
+class FilteredRead:
     """A server's messages that pass the filter."""
 
-    def __init__(self, inner: ReadStream[SessionMessage | Exception], sieve: Sieve) -> None:
+    def __init__(self, inner: ReadStream[SessionMessage | Exception], sieve: MessageFilter) -> None:
         self._inner, self._sieve = inner, sieve
 
     @property
@@ -77,7 +77,7 @@ class SievedRead:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> "SievedRead":
+    def __aiter__(self) -> "FilteredRead":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -85,7 +85,7 @@ class SievedRead:
             pass
         return item
 
-    async def __aenter__(self) -> "SievedRead":
+    async def __aenter__(self) -> "FilteredRead":
         return self
 
     async def __aexit__(
@@ -94,10 +94,10 @@ class SievedRead:
         await self.aclose()
 
 
-class SievedWrite:
+class FilteredWrite:
     """Messages to a server; responses are counted by the filter."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], sieve: Sieve) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], sieve: MessageFilter) -> None:
         self._inner, self._sieve = inner, sieve
 
     async def send(self, item: SessionMessage, /) -> None:
@@ -107,7 +107,7 @@ class SievedWrite:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> "SievedWrite":
+    async def __aenter__(self) -> "FilteredWrite":
         return self
 
     async def __aexit__(

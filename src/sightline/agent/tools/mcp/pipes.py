@@ -15,7 +15,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, j
 
 from sightline.agent.tools.child import Child, start_child
 from sightline.agent.tools.commands import Capture, minimal
-from sightline.agent.tools.mcp.config import MEGABYTE, Bounds, CommandServer
+from sightline.agent.tools.mcp.config import MEGABYTE, CommandServer, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
 
@@ -92,7 +92,7 @@ _ID_LAST = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s
 class McpPipes:
     """The pipes of a server's process."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ServerLimits) -> None:
         self.child: Child | None = None
         self.is_over = False
         self._bounds = bounds
@@ -137,7 +137,7 @@ class McpPipes:
                 await self._more.wait()
                 self._more.clear()
 
-    async def say(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async def send_all(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Send messages to the server; a server that does not read them is ended."""
         assert self.child is not None
         async with messages:
@@ -203,7 +203,9 @@ def _error(found: re.Match[bytes], text: str) -> SessionMessage:
 
 
 @asynccontextmanager
-async def open_pipes(command: CommandServer, bounds: Bounds, environment: Mapping[str, str]) -> AsyncIterator[McpLink]:
+async def open_pipes(
+    command: CommandServer, bounds: ServerLimits, environment: Mapping[str, str]
+) -> AsyncIterator[McpLink]:
     """Start the server. It and its descendants have ended when the context is left."""
     pipes = McpPipes(bounds)
     child = pipes.child = await _start_server(command, pipes, environment)
@@ -220,7 +222,7 @@ async def open_pipes(command: CommandServer, bounds: Bounds, environment: Mappin
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             group.start_soon(pipes.deliver, into)
-            group.start_soon(pipes.say, out)
+            group.start_soon(pipes.send_all, out)
             try:
                 yield link
             finally:

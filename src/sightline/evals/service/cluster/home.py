@@ -86,7 +86,7 @@ class HostService:
     _sent: dict[int, SentRequest] = field(default_factory=dict)
     _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    async def hear(self, message: Business) -> None:
+    async def handle(self, message: Business) -> None:
         """Handle a message of the host. Questions are answered in the background."""
         home = self.home
         match message:

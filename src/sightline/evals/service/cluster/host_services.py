@@ -80,7 +80,7 @@ class HostLine:
         finally:
             del self._open_questions[n]
         if answer.fault is not None:
-            raise answer.fault.again()
+            raise answer.fault.to_fault()
         return n, value_of(bytes(answer.value), form)
 
     def resolve(self, answer: HomeAnswer) -> bool:

@@ -30,7 +30,7 @@ class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
     def of(cls, fault: Fault) -> Self:
         return cls(fault.code, fault.message, fault.hint, fault.status)
 
-    def again(self) -> Fault:
+    def to_fault(self) -> Fault:
         """The fault to raise."""
         return Fault(self.code, self.message, hint=self.hint, status=self.status)
 

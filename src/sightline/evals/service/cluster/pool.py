@@ -52,7 +52,7 @@ class HostHandle:
         self, post: RemoteHost, home: Home, lost: Callable[["HostHandle"], None], freed: Callable[[], None]
     ) -> None:
         self._post = post
-        self._desk = HostService(home, self._say)
+        self._desk = HostService(home, self._send)
         self._lost = lost
         self._freed = freed
         self._saying: list[bytes] = []
@@ -72,9 +72,9 @@ class HostHandle:
     async def begin(self, begin: Begin) -> None:
         """Ask the host to open what the run needs. Raises a fault if it cannot."""
         await self._post.tell(batch([pack(Keys(begin.variables))]))
-        self._say(msgspec.structs.replace(begin, variables={}))
+        self._send(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
-        for work in (self._speak(), self._listen()):
+        for work in (self._send_messages(), self._listen()):
             task = loop.create_task(work)
             task.add_done_callback(self._on_task_end)
             self._tasks.append(task)
@@ -85,11 +85,11 @@ class HostHandle:
         n = next(self._numbers)
         future: asyncio.Future[CaseResult] = asyncio.get_running_loop().create_future()
         self._cases[n] = future
-        self._say(RunCase(n, key))
+        self._send(RunCase(n, key))
         try:
             return await future
         except asyncio.CancelledError:
-            self._say(CutOff(n))
+            self._send(CutOff(n))
             raise
         finally:
             del self._cases[n]
@@ -99,7 +99,7 @@ class HostHandle:
         """Ask the host to leave, then end it."""
         if self._tasks and not self._is_over:
             self._is_over = True
-            self._say(Leave())
+            self._send(Leave())
             try:
                 async with asyncio.timeout(GOODBYE):
                     await self._left.wait()
@@ -111,11 +111,11 @@ class HostHandle:
         await self._desk.close()
         await self._post.end()
 
-    def _say(self, message: ToHost) -> None:
+    def _send(self, message: ToHost) -> None:
         self._saying.append(pack(message))
         self._news.set()
 
-    async def _speak(self) -> None:
+    async def _send_messages(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
@@ -125,16 +125,16 @@ class HostHandle:
     async def _listen(self) -> None:
         while not self._left.is_set():
             for message in for_home(await self._post.listen()):
-                await self._hear(message)
+                await self._receive_messages(message)
 
-    async def _hear(self, message: ToHome) -> None:
+    async def _receive_messages(self, message: ToHome) -> None:
         match message:
             case HostReady(fault):
                 if not self._ready.done():
                     if fault is None:
                         self._ready.set_result(None)
                     else:
-                        self._ready.set_exception(fault.again())
+                        self._ready.set_exception(fault.to_fault())
             case CaseEnded(n, done, broken):
                 future = self._cases.get(n)
                 if future is not None and not future.done():
@@ -147,7 +147,7 @@ class HostHandle:
             case HostLeft():
                 self._left.set()
             case _:
-                await self._desk.hear(message)
+                await self._desk.handle(message)
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
         """One of the two tasks has ended: fail everything that still waits for the host."""
@@ -263,14 +263,14 @@ class ClusterWorker:
 
     async def _provision(self) -> None:
         post = await self._fleet.hire()
-        host = HostHandle(post, self._home, self._lose, self._stir)
+        host = HostHandle(post, self._home, self._remove_host, self._notify_change)
         self._gone.append(host)  # close it even if the next step fails
         _check(value_of(await post.introduce(), Introduction), self._orders.ours)
         await post.unpack()
         await host.begin(self._orders.begin)
         self._gone.remove(host)
         self._hosts.append(host)
-        self._stir()
+        self._notify_change()
 
     def _on_provision_end(self, task: "asyncio.Task[None]") -> None:
         trouble = None if task.cancelled() else task.exception()
@@ -278,9 +278,9 @@ class ClusterWorker:
             self._replace(trouble)
         elif trouble is not None:
             self._trouble = self._trouble or trouble
-            self._stir()
+            self._notify_change()
 
-    def _lose(self, host: HostHandle) -> None:
+    def _remove_host(self, host: HostHandle) -> None:
         if host in self._hosts:
             self._hosts.remove(host)
             self._gone.append(host)
@@ -294,11 +294,11 @@ class ClusterWorker:
             self._trouble = Fault(
                 Code.NETWORK, f"hosts of {self._fleet.address} end again and again: {lost}", hint=hint
             )
-            self._stir()
+            self._notify_change()
         else:
             self._hire()
 
-    def _stir(self) -> None:
+    def _notify_change(self) -> None:
         self._news.set()
 
     def _lost_result(self, key: Key) -> CaseResult:

@@ -18,23 +18,18 @@ class RemoteHost(Protocol):
 
     async def introduce(self) -> bytes:
         """The host's `Introduction`, encoded."""
-        ...
 
     async def unpack(self) -> None:
         """Ask the host to unpack the files that `Fleet.open` was given."""
-        ...
 
     async def tell(self, data: bytes) -> None:
         """Send a batch of messages."""
-        ...
 
     async def listen(self) -> bytes:
         """Wait for a batch of messages; an empty batch after a while without any."""
-        ...
 
     async def end(self) -> None:
         """Kill the host's process, which may have ended already."""
-        ...
 
 
 class Fleet(Protocol):
@@ -43,20 +38,16 @@ class Fleet(Protocol):
     @property
     def address(self) -> str:
         """The cluster's address, as shown to users."""
-        ...
 
     async def open(self, files: bytes) -> int:
         """Connect, and make these files available to hosts. Returns how many hosts there is room for. Raises a fault if
         the cluster cannot be reached or lacks what is needed."""
-        ...
 
     async def hire(self) -> RemoteHost:
         """Start another host once there is room. Raises a fault if it cannot be started."""
-        ...
 
     async def close(self) -> None:
         """End all remaining hosts and disconnect."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
