@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sightline.agent.core.limits import RunLimits
-    from sightline.agent.tools.hook import Hook as Hook
+    from sightline.agent.tools.hooks import Hook as Hook
     from sightline.app.library import RunResult as RunResult
     from sightline.app.library import run as run
     from sightline.app.library import run_async as run_async
@@ -43,7 +43,7 @@ _HOMES = {
     "run_async": "sightline.app.library",
     "RunResult": "sightline.app.library",
     "Limits": "sightline.agent.core.limits:RunLimits",
-    "Hook": "sightline.agent.tools.hook",
+    "Hook": "sightline.agent.tools.hooks",
 }
 
 __all__ = sorted(_HOMES)

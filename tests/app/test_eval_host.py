@@ -15,10 +15,11 @@ from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
 from sightline.evals.core.target import CommandSpec, TargetSpec
+from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
 from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.host import Opening
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -31,7 +32,6 @@ from sightline.evals.service.cluster.messages import (
 )
 from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.workers import Worker
 from sightline.model.parts import ToolCall
 from sightline.settings import Settings, Toolset
 from tests.cluster_stage import OURS, NearFleet, said

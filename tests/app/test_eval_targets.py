@@ -7,8 +7,7 @@ from sightline.app.eval_targets import KnownTargets, drawing, root_of, target_fr
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import CommandSpec
-from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.suite_reading import sound, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, sound, suite_in
 from sightline.settings import EvalCommand, EvalTarget
 
 CONFIG = """

@@ -11,7 +11,7 @@ import msgspec
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.tools.hook import hooks_in
+from sightline.agent.tools.hooks import hooks_in
 from sightline.agent.tools.opening import ToolContext, open_toolsets, toolsets_for_files
 from sightline.model.parts import Image, Text
 from sightline.settings import Toolset

@@ -29,15 +29,19 @@ from sightline.app.tools import tool_surroundings
 from sightline.catalog.loading import variables_of
 from sightline.evals.core.options import is_cached
 from sightline.evals.core.run_state import EvalBegan, read
-from sightline.evals.service.cluster.accounts import FarMemory, FarSpending
+from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster.bundle import unpack
 from sightline.evals.service.cluster.host import Host
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.host_services import (
+    FarLogbook,
+    FarMemory,
+    FarSharing,
+    FarSpending,
+    HostLine,
+    recording,
+)
 from sightline.evals.service.cluster.messages import Begin, Introduction, pack
-from sightline.evals.service.cluster.records import FarLogbook, FarSharing, recording
-from sightline.evals.service.context import EvalContext
-from sightline.evals.service.workers import Worker
-from sightline.evals.service.working import working
+from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.exchange.engine import Engine
 from sightline.exchange.request_counter import RequestCounter
 from sightline.transport.embedded.process import KEY_VARIABLE
@@ -93,8 +97,8 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
             make_token=lambda: secrets.token_urlsafe(32),
         )
         specs = [spec for spec in began.targets if spec.name in begin.targets]
-        spending = FarSpending(line)
-        async with working(begin.run, began, specs, engine, logbook, where, spending, sharing) as worker:
+        run = EvalRun(begin.run, began, engine, logbook, where, FarSpending(line))
+        async with open_case_worker(run, specs, sharing) as worker:
             yield worker
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.tools.environment import without
+from sightline.agent.tools.commands import without
 from sightline.app.configuration import Configuration
 from sightline.catalog.choose import choose
 from sightline.catalog.loading import variables_of
@@ -23,8 +23,8 @@ from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, GraderSpec, Suite, SuiteProblem
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
-from sightline.evals.service.spending import check_priced
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.target import check_priced
 from sightline.model.json import Json, JsonObject
 from sightline.settings import EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE

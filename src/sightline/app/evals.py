@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.environment import without
+from sightline.agent.tools.commands import without
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
     Notice,

@@ -13,8 +13,7 @@ from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun, Round, Why
 from sightline.agent.service.policy_approver import Approval, Judging, deny_unattended
 from sightline.agent.tools.callables import Callables
-from sightline.agent.tools.hook import Hook
-from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
 from sightline.app.configuration import Configuration, configuration

@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.config import McpNetwork
 from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configuration import Configuration, data_folder

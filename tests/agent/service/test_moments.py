@@ -10,8 +10,7 @@ import pytest
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.policy_approver import Judging
-from sightline.agent.tools.hook import Event, Hook
-from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.hooks import Event, Hook, Hooks
 from sightline.errors import Code
 from tests.loop_stage import calls, count, limited, plan, says
 from tests.running_stage import RunStage, play, plays

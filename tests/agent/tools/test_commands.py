@@ -2,8 +2,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sightline.agent.tools.commands import CommandResult, Commands
+from sightline.agent.tools.commands import Capture, CommandResult, Commands, minimal, without
 from tests.agent.tools.processes import environment
 
 
@@ -71,3 +73,38 @@ def test_one_that_is_being_started_when_it_is_closed_ends_too() -> None:
         return await running
 
     assert asyncio.run(story()).code == -15
+
+
+def test_a_short_output_is_whole() -> None:
+    capture = Capture(4, 4)
+    for piece in (b"ab", b"cdef", "é".encode()):
+        capture.add(piece)
+    assert capture.text == "abcdefé"
+
+
+def test_a_long_one_says_what_is_missing() -> None:
+    capture = Capture(4, 4)
+    for _ in range(1000):
+        capture.add(b"0123456789")
+    assert capture.text == "0123\n[9992 of 10000 bytes are left out here]\n6789"
+
+
+@given(st.lists(st.binary(max_size=30)), st.integers(0, 20), st.integers(1, 20))
+def test_however_it_comes_the_same_is_kept(pieces: list[bytes], head: int, tail: int) -> None:
+    split, whole = Capture(head, tail), Capture(head, tail)
+    for piece in pieces:
+        split.add(piece)
+    whole.add(b"".join(pieces))
+    assert split.text == whole.text
+    assert sum(map(len, split._tail)) < tail + 30
+
+
+OURS = {"PATH": "/bin", "LC_ALL": "C", "OPENAI_API_KEY": "sk-1", "GITHUB_TOKEN": "gh", "LD_PRELOAD": "x.so"}
+
+
+def test_a_command_of_the_model_gets_what_any_command_needs() -> None:
+    assert minimal(OURS) == {"PATH": "/bin", "LC_ALL": "C"}
+
+
+def test_a_program_of_a_person_gets_all_but_the_providers_keys() -> None:
+    assert without(OURS, {"OPENAI_API_KEY", "NOT_SET"}).keys() == OURS.keys() - {"OPENAI_API_KEY"}

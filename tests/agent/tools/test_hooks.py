@@ -9,14 +9,55 @@ import pytest
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools import child
-from sightline.agent.tools.hook import Event, Hook
-from sightline.agent.tools.hooks import UNJUDGED, Hooks, HookVerdict
+from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
+from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
+
+
+def test_a_file_has_commands_for_events() -> None:
+    text = b'{"before_tool": [{"command": "./a", "tools": "run_*", "timeout_s": 5}, {"command": "./b"}], "stop": []}'
+    assert hooks_in(text, "hooks.json") == (Hook("before_tool", "./a", "run_*", 5.0), Hook("before_tool", "./b"))
+    assert hooks_in(b"{}", "hooks.json") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"{", "hooks.json: "),
+        (b"[]", "hooks.json: Expected `object`"),
+        (b'{"stop": [{}]}', "missing required field `command`"),
+        (b'{"stop": [{"command": ""}]}', "length >= 1"),
+        (b'{"stop": [{"command": "x", "tool": "y"}]}', "unknown field `tool`"),
+        (b'{"stop": [{"command": "x", "timeout_s": 0}]}', "> 0"),
+        (b'{"before_tools": [{"command": "x"}]}', "there is no event 'before_tools'"),
+    ],
+)
+def test_one_that_cannot_be_read_says_what_to_write(text: bytes, words: str) -> None:
+    with pytest.raises(Fault) as caught:
+        hooks_in(text, "hooks.json")
+    assert caught.value.code is Code.CONFIG
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_hook_has_a_name_for_people() -> None:
+    def careful(given: object) -> None: ...
+
+    assert Hook("stop", "./a").name == "the stop hook `./a`"
+    assert Hook("stop", careful).name == "the stop hook `careful`"
+    assert len(EVENTS) == 5
+
+
+def test_a_moment_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(Fault, match="there is no event 'after_lunch'") as caught:
+        Hook("after_lunch", "true")  # type: ignore[arg-type]
+    assert (caught.value.code, "before_tool" in caught.value.hint) == (Code.CONFIG, True)
+
 
 CALL = RunnableCall(key="1.1", id="a", name="run_command", arguments={"command": "ls"})
 REPLY = Reply(choices=(Choice(parts=(Text("Done."),)),))

@@ -2,12 +2,88 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from sightline.agent.core.output import text_outcome
-from sightline.agent.tools.grader_worker import Bench
-from sightline.agent.tools.messages import FileBroken, FileLoaded, Load, Ran, RunFunction
-from tests.agent.tools.processes import wait_for_end
+from sightline.agent.tools import python_file as module
+from sightline.agent.tools.python_file import WorkerClient
+from sightline.agent.tools.worker import (
+    Answer,
+    Bench,
+    FileBroken,
+    FileLoaded,
+    GraderBench,
+    Load,
+    Ran,
+    RunFunction,
+    load,
+)
+from sightline.model.parts import Text
+from tests.agent.tools.processes import environment, wait_for_end
+
+
+@pytest.fixture(autouse=True)
+def _same_modules_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_functions_that_a_file_only_imports_are_no_tools_of_it(tmp_path: Path) -> None:
+    source = "from json import dumps\nfrom os.path import *\nclass C: ...\nvalue = 3\ndef f(x: int) -> int: return x"
+    tools = load(tmp_path / "kit.py", source)
+    assert isinstance(tools, dict)
+    assert list(tools) == ["f"]
+    assert tools["f"].function(x=4) == 4
+
+
+def test_a_decorated_function_is_one_if_it_kept_its_name(tmp_path: Path) -> None:
+    source = """
+from functools import wraps
+def _twice(f):
+    @wraps(f)
+    def inner(*args, **kw): return 2 * f(*args, **kw)
+    return inner
+@_twice
+def f(x: int) -> int:
+    "Double."
+    return x
+"""
+    tools = load(tmp_path / "kit.py", source)
+    assert isinstance(tools, dict)
+    assert tools["f"].function(x=4) == 8
+    assert tools["f"].definition.description == "Double."
+
+
+@pytest.mark.parametrize("name", ["json.py", "has-dash.py", "sys.py"])
+def test_a_file_that_is_named_like_a_module_replaces_none(tmp_path: Path, name: str) -> None:
+    import json
+
+    assert isinstance(load(tmp_path / name, "def f(): ..."), dict)
+    assert sys.modules["json"] is json
+
+
+def test_a_broken_one_says_where(tmp_path: Path) -> None:
+    broken = load(tmp_path / "kit.py", "\n\n1 / 0")
+    assert broken == FileBroken(
+        "ZeroDivisionError: division by zero", 3, "Run the file with Python by itself to see all of it."
+    )
+    missing = load(tmp_path / "kit.py", "import not_here_at_all")
+    assert isinstance(missing, FileBroken)
+    assert "Install it" in missing.hint
+
+
+def test_hints_that_no_schema_can_say_are_refused_with_their_line(tmp_path: Path) -> None:
+    broken = load(tmp_path / "kit.py", "import re\n\ndef f(x: re.Pattern): ...")
+    assert isinstance(broken, FileBroken)
+    assert broken.line == 3
+    assert "Use types that JSON has" in broken.hint
+
 
 SOURCE = "async def add(a: int, b: int) -> int: return a + b\ndef fail() -> None: raise OSError('full')"
 
@@ -29,7 +105,7 @@ def test_the_program_speaks_json_lines_and_ends_with_its_input_even_in_the_middl
     source = (
         "import subprocess\ndef hang():\n  p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"
     )
-    command = [sys.executable, "-P", "-m", "sightline.agent.tools.grader_worker", str(tmp_path / "kit.py")]
+    command = [sys.executable, "-P", "-m", "sightline.agent.tools.worker", "tools", str(tmp_path / "kit.py")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as worker:
         assert worker.stdin
@@ -44,3 +120,91 @@ def test_the_program_speaks_json_lines_and_ends_with_its_input_even_in_the_middl
         worker.stdin.close()
         assert worker.wait() < 0
         wait_for_end([sleeper])
+
+
+GRADER_WORKER_SOURCE = """
+def plain(case): return case["n"] + 1
+async def later(case): return {"score": 0.5}
+def raises(case): raise KeyError("x")
+LIMIT = 3
+"""
+
+
+def test_any_function_is_called_with_one_argument_and_needs_no_hints(tmp_path: Path) -> None:
+    with asyncio.Runner() as runner:
+        bench = GraderBench(tmp_path / "g.py", runner)
+        loaded = bench.answer(Load(GRADER_WORKER_SOURCE))
+        assert isinstance(loaded, FileLoaded)
+        assert [each.name for each in loaded.definitions] == ["plain", "later", "raises"]
+        values = []
+        for name in ("plain", "later"):
+            ran = bench.answer(RunFunction(name, {"payload": {"n": 1}}))
+            assert isinstance(ran, Ran)
+            values.append(ran.outcome.structured)
+        assert values == [{"value": 2}, {"value": {"score": 0.5}}]
+        failed = bench.answer(RunFunction("raises", {"payload": {}}))
+        assert isinstance(failed, Ran)
+        assert failed.outcome.is_error
+        (part,) = failed.outcome.parts
+        assert isinstance(part, Text)
+        assert "KeyError: 'x' (g.py, line 4, in raises)" in part.text
+
+
+def test_a_file_that_cannot_be_run_says_where(tmp_path: Path) -> None:
+    with asyncio.Runner() as runner:
+        broken = GraderBench(tmp_path / "g.py", runner).answer(Load("\n1 / 0\n"))
+        assert isinstance(broken, FileBroken)
+        assert (broken.message, broken.line) == ("ZeroDivisionError: division by zero", 2)
+
+
+def asked(folder: Path, source: str, name: str) -> tuple[Answer | None, WorkerClient]:
+    async def story() -> tuple[Answer | None, WorkerClient]:
+        worker = WorkerClient()
+        assert not worker.is_alive
+        await worker.start(folder / "kit.py", folder=folder, environment=environment())
+        try:
+            assert isinstance(await worker.ask(Load(source)), FileLoaded)
+            return await worker.ask(RunFunction(name, {})), worker
+        finally:
+            await worker.end()
+
+    return asyncio.run(story())
+
+
+def test_an_order_is_answered(tmp_path: Path) -> None:
+    assert asked(tmp_path, "def f(): return 'ok'", "f")[0] == Ran(text_outcome("ok"))
+
+
+def test_an_end_is_no_answer(tmp_path: Path) -> None:
+    answer, worker = asked(tmp_path, "import os, signal\ndef f(): os.kill(os.getpid(), signal.SIGSEGV)", "f")
+    assert answer is None
+    assert worker.end_in_words == "signal 11"
+    assert not worker.is_alive
+
+
+FOUND = """
+import os, stat
+def f():
+    for fd in range(3, 20):
+        try:
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                os.write(fd, {0})
+        except OSError:
+            pass
+    return 1
+"""
+
+
+def test_somebody_else_s_line_in_the_pipe_is_not_understood(tmp_path: Path) -> None:
+    assert asked(tmp_path, FOUND.format(r"b'x\n'"), "f")[0] == FileBroken("what it answered is not understood")
+
+
+def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_ANSWER", 5000)
+    assert asked(tmp_path, FOUND.format("b'x' * 6000"), "f")[0] == FileBroken("its answer is too long")
+
+
+def test_before_its_start_there_is_nothing_to_end() -> None:
+    worker = WorkerClient()
+    asyncio.run(worker.end())
+    assert worker.end_in_words == "it was ended"

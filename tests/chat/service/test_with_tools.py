@@ -11,8 +11,7 @@ from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approval_store import KeptRule, KeptRules
-from sightline.agent.tools.hook import Hook
-from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of

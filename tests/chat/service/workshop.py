@@ -7,6 +7,7 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approval_store import KeptRules
+from sightline.agent.service.run_answer import Equipment
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
@@ -14,7 +15,7 @@ from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.answerer import Answerer
-from sightline.chat.service.tool_answerer import Equipment, WithTools
+from sightline.chat.service.tool_answerer import WithTools
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub

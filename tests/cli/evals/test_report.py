@@ -1,12 +1,23 @@
 import random
 
-from sightline.cli.evals.report import as_json, complaint, is_passed, report, resume_command
+from sightline.cli.evals.report import (
+    as_json,
+    complaint,
+    is_passed,
+    message_lines,
+    part_text,
+    report,
+    resume_command,
+    table,
+)
 from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
 from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, fold_facts
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
+from sightline.model.message import Message
+from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
 
@@ -128,3 +139,38 @@ def test_how_many_could_not_be_graded_is_said_with_what_to_do() -> None:
     assert "1 of 2 results could not be graded, so the run has not passed." in text
     assert "sightline eval run --rerun-failed e_1" in text
     assert as_json("e_1", "ended", standing(row("c1", 1.0), row("c2", None)), drawing())["not_graded"] == 1
+
+
+def test_columns_stand_under_each_other() -> None:
+    rows = [("NAME", "N", "WORDS"), ("a", "10", "x"), ("long", "2", "two\nlines \x1b")]
+    assert table(rows, right=frozenset({1})) == [
+        "NAME   N  WORDS",
+        "a     10  x",
+        "long   2  two lines \\x1b",
+    ]
+
+
+def test_messages_stand_under_their_roles() -> None:
+    messages = (
+        Message("user", (Text("one\ntwo"), Image(Inline("image/png", "aGk=")))),
+        Message("assistant", (Thinking("so"), ToolCall("c1", "find", '{"q":1}'))),
+        Message("tool", (ToolResult("c1", (Text("found"),), "find"),)),
+    )
+    assert list(message_lines(messages)) == [
+        "  user",
+        "    one",
+        "    two",
+        "    <image image/png>",
+        "  assistant",
+        "    (thinking) so",
+        '    → find({"q":1})',
+        "  tool",
+        "    ← find: found",
+    ]
+
+
+def test_every_part_has_words() -> None:
+    assert part_text(Refusal("No.")) == "No."
+    assert part_text(Image(Link("http://127.0.0.1/a.png"))) == "<image by its address>"
+    assert part_text(CacheBreakpoint()) == "<CacheBreakpoint>"
+    assert part_text(ToolResult("c1", ())) == "← c1: "

@@ -12,7 +12,7 @@ from sightline.evals.core.options import RunOptions
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.suite_reading import sound, suite_in
+from sightline.evals.service.suite_files import sound, suite_in
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes

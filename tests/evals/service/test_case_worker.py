@@ -1,11 +1,17 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from sightline.editing.operations import SetText
+from sightline.errors import Fault
+from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.case_worker import FileShelf
+from sightline.evals.service.case_worker import FileCache, open_case_worker
+from sightline.evals.service.context import EvalRun
 from sightline.evals.service.suite_files import SuiteFiles
-from tests.eval_stage import EvalStage, knows, play, replies, table
+from sightline.evals.service.target import Spending
+from tests.eval_stage import ACME, EvalStage, knows, play, replies, table
 from tests.loop_stage import calls, count, says
 from tests.upstream import Upstream, answer
 
@@ -175,7 +181,7 @@ tests:
 
 def test_files_are_read_once_as_long_as_there_is_room(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one")
-    shelf = FileShelf(SuiteFiles(tmp_path))
+    shelf = FileCache(SuiteFiles(tmp_path))
     assert shelf.contents(("a", "missing")) == {"a": b"one"}
     (tmp_path / "a").write_bytes(b"two")
     assert shelf.contents(("a",)) == {"a": b"one"}
@@ -218,7 +224,7 @@ def test_a_conversation_does_not_go_on_after_a_call_that_nobody_answers(tmp_path
         asked = "turns: [{input: Count., assertions: [{type: is-json}]}, {input: Again.}]"
         (result,) = (await stage.run(declared(asked, "criteria: it counts"))).results
         assert result.status == "execution_error"
-        assert "it called count, and nobody runs declared tools" in result.observation.error
+        assert "it called count, and declared tools are not run" in result.observation.error
         assert len(upstream.seen) == 1
         one = declared(asked.replace(", {input: Again.}", ""), "window_size: 3")
         (result,) = (await stage.run(one, run="e_2")).results
@@ -249,5 +255,24 @@ def test_a_turn_is_judged_by_what_it_expects_where_it_has_no_graders(tmp_path: P
         assert (result.score.verdict, result.score.score) == ("pass", 0.9)
         (judged,) = [seen.json() for seen in upstream.seen if "response_format" in seen.json()]
         assert "Paris it is" in str(judged["messages"][-1]["content"])
+
+    play(story, tmp_path)
+
+
+MOCK = TargetSpec(name="parrot", mock="Paris")
+
+
+def test_only_the_targets_that_are_wanted_are_opened(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        run, around = stage.stage, stage.evaluation.surroundings
+        broken = TargetSpec(name="broken", cli=CommandSpec(command="cat", cwd="nowhere"))
+        began = EvalBegan(suite=stage.suite(), targets=(ACME, MOCK, broken))
+        opening = EvalRun("e_1", began, run.engine, run.store.logbook, around, Spending())
+        async with open_case_worker(opening, (MOCK,)) as worker:
+            assert list(worker.targets) == ["parrot"]
+            assert (await worker.run(("france", "parrot", 0))).score.verdict == "pass"
+        with pytest.raises(Fault, match="which is no folder"):
+            async with open_case_worker(opening, began.targets):
+                pass
 
     play(story, tmp_path)

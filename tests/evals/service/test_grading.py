@@ -1,8 +1,17 @@
+import asyncio
 import json
+import os
 from pathlib import Path
 
+import pytest
+
+from sightline.errors import Code, Fault
 from sightline.evals.core.target import TargetSpec
+from sightline.evals.service import processes as module
+from sightline.evals.service.processes import Process, ProcessResult, PythonGraders
+from tests.agent.tools.processes import is_gone
 from tests.eval_stage import ACME, EvalStage, play, replies
+from tests.fake_clock import FakeClock
 from tests.loop_stage import says
 from tests.upstream import Upstream, answer
 
@@ -72,7 +81,7 @@ def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_ungrade
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         (result,) = (await stage.run(JUDGED.format(more="name: x"), (PARROT,))).results
         assert (result.status, result.score.verdict) == ("not_graded", "not_graded")
-        assert "nobody judges what parrot says" in result.score.reason
+        assert "there is no judge for what parrot says" in result.score.reason
         upstream.script = [answer(400, b'{"error":{"message":"not today"}}')]
         (result,) = (await stage.run(JUDGED.format(more="target: acme/m"), (PARROT,), run="e_2")).results
         assert "not today" in result.score.reason
@@ -141,7 +150,7 @@ def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key
         assert received.fact.session == "eval:e_1"  # type: ignore[union-attr]
         assert stage.told[-1].cost > 0
         (result,) = (await stage.run(text, (PARROT,), run="e_2")).results
-        assert "nobody judges what parrot says" in result.score.reason
+        assert "there is no judge for what parrot says" in result.score.reason
 
     environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
     secrets = frozenset({"ACME_KEY"})
@@ -201,3 +210,125 @@ def test_a_judge_that_was_asked_before_costs_nothing_again(tmp_path: Path) -> No
         assert stage.told[-1].cost == 0.0
 
     play(story, tmp_path)
+
+
+FILE = """
+import os
+from dataclasses import dataclass
+print("words for people")
+calls = 0
+
+@dataclass
+class Verdict:
+    score: float
+    reason: str
+
+def count(case):
+    global calls
+    calls += 1
+    return {"score": 1, "details": {"calls": calls, "pid": os.getpid(), "got": case["x"]}}
+
+async def verdict(case):
+    return Verdict(0.5, "half")
+
+def true(case): return True
+def wrong(case): return object()
+def slow(case):
+    import time
+    time.sleep(600)
+def ends(case): os._exit(3)
+"""
+
+
+def test_functions_are_called_in_a_process_that_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "g.py"
+    file.write_text(FILE)
+
+    async def story() -> None:
+        graders = PythonGraders({"PATH": "/usr/bin:/bin"})
+        try:
+            first = await graders.call(file, "count", {"x": [1]}, 60)
+            second = await graders.call(file, "count", {"x": None}, 60)
+            assert isinstance(first, dict)
+            assert isinstance(second, dict)
+            assert (first["details"]["calls"], second["details"]["calls"]) == (1, 2)  # type: ignore[call-overload,index]
+            assert first["details"]["got"] == [1]  # type: ignore[call-overload,index]
+            assert await graders.call(file, "verdict", {}, 60) == {"score": 0.5, "reason": "half"}
+            assert await graders.call(file, "true", {}, 60) is True
+            for function, words in (
+                ("wrong", "TypeError"),
+                ("ends", "its process is gone"),
+                ("none", "no function none"),
+            ):
+                with pytest.raises(Fault, match=words):
+                    await graders.call(file, function, {}, 60)
+            with pytest.raises(Fault, match=r"took longer than 0\.3 s"):
+                await graders.call(file, "slow", {}, 0.3)
+        finally:
+            await graders.close()
+
+    asyncio.run(story())
+
+
+def test_a_file_that_cannot_be_loaded_says_where(tmp_path: Path) -> None:
+    file = tmp_path / "g.py"
+    file.write_text("x = 1\nimport nothing_like_it\n")
+
+    async def story() -> None:
+        graders = PythonGraders({"PATH": "/usr/bin:/bin"})
+        with pytest.raises(Fault, match=r"g\.py:2: ModuleNotFoundError"):
+            await graders.call(file, "f", {}, 60)
+        await graders.close()
+
+    asyncio.run(story())
+
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def ran(argv: tuple[str, ...], folder: Path, **more: object) -> ProcessResult:
+    async def run() -> ProcessResult:
+        settings = {"timeout": 30.0, "environment": ENVIRONMENT, **more}
+        return await Process(FakeClock()).run(argv, folder=folder, **settings)  # type: ignore[arg-type]
+
+    return asyncio.run(run())
+
+
+def test_all_that_a_command_writes_is_heard(tmp_path: Path) -> None:
+    ended = ran(("sh", "-c", "cat; head -c 200000 /dev/zero; echo no >&2; exit 3"), tmp_path, given=b"hi")
+    assert (ended.code, len(ended.output), ended.output[:2], ended.complaints) == (3, 200_002, b"hi", b"no\n")
+
+
+def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="no-such-program cannot be run: No such file") as caught:
+        ran(("no-such-program",), tmp_path)
+    assert caught.value.code is Code.CONFIG
+    with pytest.raises(Fault, match="null byte"):
+        ran(("sh", "a\0b"), tmp_path)
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    script = "sleep 600 & echo $! > child; wait"
+    with pytest.raises(Fault, match=r"took longer than 2 s"):
+        ran(("sh", "-c", script), tmp_path, timeout=2.0)
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_command_that_writes_without_end_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OUTPUT", 1000)
+    with pytest.raises(Fault, match="writes more than"):
+        ran(("sh", "-c", "head -c 5000 /dev/zero"), tmp_path)
+
+
+def test_what_runs_is_ended_by_closing(tmp_path: Path) -> None:
+    async def story() -> None:
+        process = Process(FakeClock())
+        os.mkfifo(tmp_path / "begun")
+        task = asyncio.ensure_future(
+            process.run(("sh", "-c", "echo > begun; sleep 600"), folder=tmp_path, environment=ENVIRONMENT, timeout=600)
+        )
+        await asyncio.to_thread((tmp_path / "begun").read_text)
+        await process.close()
+        assert (await task).code < 0
+
+    asyncio.run(story())

@@ -1,8 +1,8 @@
-"""Functions of the program that uses Sightline as a library, called where they are.
+"""Tools that are functions of the program that uses Sightline as a library, called in this process.
 
-An async function is awaited and can be cancelled. Any other runs in a thread, which nobody can end: when it takes too
-long or is cancelled, nobody waits for it any more, and it ends with the program at the latest. A tool that may hang
-belongs into a file of its own.
+An async function is awaited and can be cancelled. Any other runs in a thread, which cannot be ended: after a timeout or
+a cancellation it is abandoned and ends with the program at the latest. A tool that may hang belongs in a file of its
+own.
 """
 
 import asyncio
@@ -18,15 +18,14 @@ from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.signature import definition_of
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.calling import convert_arguments
-from sightline.agent.tools.outcomes import failure_of, outcome_of
+from sightline.agent.tools.functions import convert_arguments, failure_of, outcome_of
 from sightline.agent.tools.python_file import TIMEOUT
 from sightline.agent.tools.tools import Progress, unknown
 from sightline.errors import Code, Fault
 
 
 class Callables:
-    """The functions as tools. Those in `parallel` may run beside others."""
+    """The functions as tools. Those in `parallel` may run concurrently with others."""
 
     def __init__(
         self,
@@ -51,11 +50,9 @@ class Callables:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """The functions, in the order in which they were given."""
         return self._definitions
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Call one of them."""
         function = self._functions.get(call.name)
         if function is None:
             return unknown(call.name, self._definitions)
@@ -63,18 +60,18 @@ class Callables:
         try:
             async with limit:
                 return outcome_of(await call_function(partial(function, **convert_arguments(function, call.arguments))))
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is told
+        except Exception as error:  # noqa: BLE001 - any exception of a tool becomes an outcome
             if limit.expired():
                 return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
             file = _file(function)
             return failure_of(error, file, Path(file).name)
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing."""
 
 
 async def call_function(function: Callable[[], object]) -> object:
-    """The value of a function of either kind; one that is not async does not hold up anybody."""
+    """Call a function, async or not. One that is not async runs in a thread, without blocking the event loop."""
     target = function.func if isinstance(function, partial) else function
     if inspect.iscoroutinefunction(target):
         return await function()  # type: ignore[misc]
@@ -83,7 +80,7 @@ async def call_function(function: Callable[[], object]) -> object:
 
 
 async def _in_thread(function: Callable[[], object]) -> object:
-    """Like asyncio.to_thread, in a thread for which the end of the program does not wait."""
+    """Like asyncio.to_thread, in a daemon thread: the program's exit does not wait for it."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[object] = loop.create_future()
     context = contextvars.copy_context()
@@ -101,11 +98,11 @@ async def _in_thread(function: Callable[[], object]) -> object:
         problem: Exception | None = None
         try:
             value = context.run(function)
-        except StopIteration as error:  # which no future can hold
+        except StopIteration as error:  # a future cannot hold a StopIteration
             problem = RuntimeError(f"StopIteration: {error}")
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - told where it is awaited
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised where it is awaited
             problem = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so no one waits for the result
             loop.call_soon_threadsafe(settle, value, problem)
 
     Thread(target=work, name="tool", daemon=True).start()

@@ -1,4 +1,4 @@
-"""One child process that leads a session of its own, so that it can be ended together with all that it started."""
+"""A child process in its own session, which can be ended together with all processes it started."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 MARK = "_SIGHTLINE_CHILD"
-"""The variable that every child gets, with a value of its own, and passes on to its children."""
+"""The variable that marks a child; its descendants inherit it."""
 
 _PROC = Path("/proc")
 _GONE = ("Z", "X")
@@ -19,8 +19,8 @@ _GONE = ("Z", "X")
 
 @dataclass(frozen=True, slots=True)
 class ProcessTree:
-    """A child and its descendants. `born` is when it was started, as the system counts; it tells whether its number
-    has become another's."""
+    """A child and its descendants. `born` is the child's start time in clock ticks; it shows whether the pid was
+    reused."""
 
     leader: int
     mark: str
@@ -28,22 +28,22 @@ class ProcessTree:
 
     @classmethod
     def of(cls, leader: int, mark: str) -> "ProcessTree":
-        """The kin of a child that was started just now."""
+        """The process tree of a child that was just started."""
         with suppress(OSError):
             return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)
         return cls(leader, mark, -1)
 
     def is_left(self) -> bool:
-        """Whether any of them is still there."""
+        """Whether any of the processes is alive."""
         return bool(self.alive()) if _PROC.is_dir() else self._send_to_group(0)
 
     def send(self, number: signal.Signals) -> bool:
-        """Send a signal to all of them; whether there was anybody to send it to."""
+        """Send a signal to all of them; returns whether there was any."""
         if not _PROC.is_dir():
             return self._send_to_group(number)
         alive = self.alive()
         if self.leader in alive:
-            self._send_to_group(number)  # all at once, so that none of them can fork out of the way
+            self._send_to_group(number)  # stop all first, so that none can fork in the meantime
         for pid in alive:
             with suppress(ProcessLookupError, PermissionError):
                 if self.leader not in alive or os.getpgid(pid) != self.leader:
@@ -51,14 +51,14 @@ class ProcessTree:
         return bool(alive)
 
     def alive(self) -> list[int]:
-        """Those that are left."""
+        """The pids of the processes that are alive."""
         needle = f"{MARK}={self.mark}".encode()
         session = self.leader if self._has_its_number() else -1
         found: list[int] = []
         for entry in _PROC.iterdir():
             if not entry.name.isdigit():
                 continue
-            with suppress(OSError):  # it has ended meanwhile, or is somebody else's
+            with suppress(OSError):  # it has ended meanwhile, or belongs to another user
                 stat = _Stat.of(entry)
                 if stat.state not in _GONE and (
                     stat.session == session or needle in (entry / "environ").read_bytes().split(b"\0")
@@ -67,7 +67,7 @@ class ProcessTree:
         return found
 
     def _has_its_number(self) -> bool:
-        """Whether the number is the child's. No new process gets one that a session still goes by."""
+        """Whether the pid is still the child's. The system does not reuse the id of an existing session."""
         try:
             return _Stat.of(_PROC / str(self.leader)).born == self.born
         except OSError:
@@ -76,14 +76,14 @@ class ProcessTree:
     def _send_to_group(self, number: int) -> bool:
         try:
             os.killpg(self.leader, number)
-        except (ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
+        except (ProcessLookupError, PermissionError):  # macOS raises PermissionError for a group of zombies
             return False
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
-    """The line that the system has about a process."""
+    """The fields of /proc/PID/stat."""
 
     state: str
     session: int
@@ -91,29 +91,29 @@ class _Stat:
 
     @classmethod
     def of(cls, entry: Path) -> "_Stat":
-        # The second field is the name, in parentheses, and may hold anything; the others are counted from behind it.
+        # The second field is the name in parentheses and may contain anything, so the others are counted after it.
         fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
         return cls(fields[0].decode(), int(fields[3]), int(fields[19]))
 
 
 PATIENCE = 2.0
-"""Seconds that a child has to end when it is asked to, and that its descendants have to vanish when they are killed."""
+"""Seconds that a child gets to end after SIGTERM, and its descendants to vanish after SIGKILL."""
 
 _LOOK_AGAIN = 0.01
 _LAST_WORDS = 0.2
 _NUMBERS = count(1)
 
-Heard: TypeAlias = Callable[[int, bytes], None]
-"""Is told what the child writes: the number of the pipe (1 or 2), and the bytes."""
+OutputListener: TypeAlias = Callable[[int, bytes], None]
+"""Receives the child's output: the number of the pipe (1 or 2) and the bytes."""
 
 
 class Child(asyncio.SubprocessProtocol):
-    """A process that was started. `exited` is set when it has ended itself, whatever it has left behind."""
+    """A started process. `exited` is set when the process itself has ended; its descendants may still run."""
 
-    def __init__(self, heard: Heard, mark: str) -> None:
+    def __init__(self, on_output: OutputListener, mark: str) -> None:
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
-        self._heard = heard
+        self._on_output = on_output
         self.mark = mark
         self._silent = asyncio.Event()
         self._speaking = {0}
@@ -121,7 +121,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._kin: ProcessTree | None = None
 
-    # --- what asyncio tells ---------------------------------------------------------------------------
+    # --- callbacks of asyncio --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
@@ -133,89 +133,90 @@ class Child(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.exited.set()
-        self.fell_silent(0)
+        self.pipe_closed(0)
 
-    # --- what its pipes tell --------------------------------------------------------------------------
+    # --- callbacks of the pipes ------------------------------------------------------------------------
 
-    def spoke(self, pipe: int, data: bytes) -> None:
-        """It has written something."""
-        self._heard(pipe, data)
+    def receive_output(self, pipe: int, data: bytes) -> None:
+        """Called with output of the child."""
+        self._on_output(pipe, data)
 
-    def fell_silent(self, pipe: int) -> None:
-        """Nothing will come through this pipe any more."""
+    def pipe_closed(self, pipe: int) -> None:
+        """Called when this pipe is closed."""
         self._speaking.discard(pipe)
         if not self._speaking:
             self._silent.set()
 
-    # --- what its owner does --------------------------------------------------------------------------
+    # --- calls of the owner ----------------------------------------------------------------------------
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended, as far as has been heard."""
+        """Whether the child has not exited yet."""
         return not self.exited.is_set()
 
     def write(self, data: bytes) -> None:
-        """Say something to it; if it does not listen any more, nothing happens."""
+        """Write to its standard input; ignored if that is closed."""
         if not self._input.is_closing():
             self._input.write(data)
 
     @property
     def unread(self) -> int:
-        """How many bytes of what was said to it the system has not taken yet, because it does not read."""
+        """How many bytes wait to be written because the child does not read."""
         return self._input.get_write_buffer_size()
 
     def listen(self, *, is_wanted: bool) -> None:
-        """Whether what it writes is wanted now; if not, it waits with writing once its pipe is full."""
+        """Resume or pause reading its output. While paused, the child blocks once its pipe is full."""
         pipe = self._pipes.get(1)
         if pipe is not None and not pipe.is_closing():
             (pipe.resume_reading if is_wanted else pipe.pause_reading)()
 
     def close_input(self) -> None:
-        """Let it read the end of its input."""
+        """Close its standard input."""
         self._input.close()
 
     def kill(self) -> None:
-        """End it and its descendants at once."""
+        """Kill the child and its descendants."""
         if self._kin is not None:
             self._kin.send(signal.SIGKILL)
 
     async def connect(self, pipe: int, end: int) -> None:
-        """Read from this end of a pipe what it will write."""
+        """Read the child's output from this end of a pipe."""
         self._speaking.add(pipe)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self, pipe), os.fdopen(end, "rb", buffering=0))
         self._pipes[pipe] = transport
 
-    def hang_up(self) -> None:
-        """Read no more."""
+    def close_pipes(self) -> None:
+        """Close the pipes."""
         for pipe in self._pipes.values():
             pipe.close()
 
     async def wait_until_finished(self) -> None:
-        """Wait until it has ended and everything that it wrote has been heard; what it left behind is ended too."""
+        """Wait until the child has exited and all its output is read, then end its descendants."""
         await self.exited.wait()
-        # Its own words are in the pipe by now; a descendant that holds the pipe open may keep it so for ever.
+        # The child's own output is in the pipe by now; a descendant may hold the pipe open for ever.
         await _within(_LAST_WORDS, self._silent.wait())
         await self.end()
 
     async def end(self) -> None:
-        """Ask it and its descendants to end, then make them: they are gone when this returns, even by cancellation."""
+        """Terminate, then kill the child and its descendants. They have ended when this returns, even if it is
+        cancelled."""
         try:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 if self._kin is None or not self._kin.send(number):
                     break
                 await _within(PATIENCE, self._wait_until_gone(self._kin))
-            # To close what has ended unheard would take its exit code away from asyncio.
+            # Closing the transport before asyncio has reaped the child would lose its exit code.
             await _within(PATIENCE, self.exited.wait())
         finally:
             self.kill()
             self._process.close()
-            self.hang_up()
+            self.close_pipes()
         await _within(PATIENCE, self._silent.wait())
         self._kin = None
 
     async def _wait_until_gone(self, tree: ProcessTree) -> None:
-        while tree.is_left():  # noqa: ASYNC110 - nobody tells of the end of another's child
+        while tree.is_left():  # noqa: ASYNC110 - there is no event for the end of a process that is not our child
             await asyncio.sleep(_LOOK_AGAIN)
 
     @property
@@ -229,19 +230,26 @@ class Child(asyncio.SubprocessProtocol):
 
 
 async def start_child(
-    command: Sequence[str], heard: Heard, *, folder: Path, environment: Mapping[str, str], has_one_pipe: bool = False
+    command: Sequence[str],
+    on_output: OutputListener,
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    has_one_pipe: bool = False,
 ) -> Child:
-    """Start a command. With `has_one_pipe` what it writes comes in one pipe, in the order in which it was written."""
+    """Start a command. With `has_one_pipe`, stdout and stderr share one pipe, which keeps their order."""
     if any("\0" in word for word in command):
-        raise ValueError("embedded null byte")  # where the loop is not Python's own, the rest would be left out
-    child = Child(heard, f"{os.getpid()}.{next(_NUMBERS)}")
+        raise ValueError("embedded null byte")  # other event loops (uvloop) skip the remaining callbacks if one raises
+    child = Child(on_output, f"{os.getpid()}.{next(_NUMBERS)}")
     starting = asyncio.get_running_loop().create_task(
         _start(child, command, folder=folder, environment=environment, has_one_pipe=has_one_pipe)
     )
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await starting  # in the middle of its start nobody could say what there is to end
+        await (
+            starting
+        )  # shield the start: if it were cancelled halfway, there would be no handle to end the process with
         await child.end()
         raise
     return child
@@ -250,7 +258,7 @@ async def start_child(
 async def _start(
     child: Child, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], has_one_pipe: bool
 ) -> None:
-    # Pipes of our own: those of another loop than Python's are sockets, which cannot be opened as /dev/stdout.
+    # Own pipes, because uvloop uses sockets, which the child cannot open as /dev/stdout.
     ends: list[int] = []
     try:
         for pipe in (1,) if has_one_pipe else (1, 2):
@@ -267,7 +275,7 @@ async def _start(
             start_new_session=True,
         )
     except BaseException:
-        child.hang_up()
+        child.close_pipes()
         raise
     finally:
         for given in ends:
@@ -275,21 +283,21 @@ async def _start(
 
 
 class _Pipe(asyncio.Protocol):
-    """One of the pipes through which a child speaks."""
+    """Reads one output pipe of a child."""
 
     def __init__(self, child: Child, number: int) -> None:
         self._child = child
         self._number = number
 
     def data_received(self, data: bytes) -> None:
-        self._child.spoke(self._number, data)
+        self._child.receive_output(self._number, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._child.fell_silent(self._number)
+        self._child.pipe_closed(self._number)
 
 
 async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:
-    # Not by `asyncio.timeout`: in a task that was cancelled, early versions of Python 3.11 take its end for another
+    # Not `asyncio.timeout`: in a cancelled task, early versions of Python 3.11 treat its expiry as another
     # cancellation.
     waiting = asyncio.get_running_loop().create_task(awaited)
     try:

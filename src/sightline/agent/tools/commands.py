@@ -1,19 +1,68 @@
-"""Commands that are run to their end, for whoever must see to it that none of them outlives him."""
+"""Runs commands to their end and ends them when their owner is closed; captures their output within limits."""
 
 import asyncio
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sightline.agent.tools.capture import Capture
-from sightline.agent.tools.child import Child, Heard, start_child
+from sightline.agent.tools.child import Child, OutputListener, start_child
+
+_PASSED_ON = frozenset(
+    {"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"}
+)
+
+
+def minimal(environment: Mapping[str, str]) -> dict[str, str]:
+    """Only the variables that any command needs: for commands that a model has written."""
+    return {name: value for name, value in environment.items() if name in _PASSED_ON or name.startswith("LC_")}
+
+
+def without(environment: Mapping[str, str], secrets: Collection[str]) -> dict[str, str]:
+    """All variables except these: for programs that a user has written."""
+    return {name: value for name, value in environment.items() if name not in secrets}
+
+
+HEAD = 24 << 10
+TAIL = 40 << 10
+"""Head and tail together are less than the limit of one result, so that output is truncated only once."""
+
+
+class Capture:
+    def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
+        self.total = 0
+        self._most_head = head
+        self._most_tail = tail
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._in_tail = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self._most_head - len(self._head)
+        self._head += data[:room]
+        if rest := data[room:]:
+            self._tail.append(rest[-self._most_tail :])
+            self._in_tail += len(self._tail[-1])
+            while self._in_tail - len(self._tail[0]) >= self._most_tail:
+                self._in_tail -= len(self._tail.popleft())
+
+    @property
+    def text(self) -> str:
+        """The output as text, with a note where something is left out."""
+        tail = b"".join(self._tail)[-self._most_tail :]
+        missing = self.total - len(self._head) - len(tail)
+        if not missing:
+            return (bytes(self._head) + tail).decode(errors="replace")
+        mark = f"\n[{missing} of {self.total} bytes are left out here]\n"
+        return self._head.decode(errors="replace") + mark + tail.decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended. `code` is None where it was ended because it took too long, negative for a signal."""
+    """The result of a command. `code` is None after a timeout, negative for a signal."""
 
     code: int | None
     output: str
@@ -21,14 +70,14 @@ class CommandResult:
 
     @property
     def in_words(self) -> str:
-        """How it ended."""
+        """The exit code or signal in words."""
         if self.code is None:
             return "stopped: it took too long"
         return f"ended by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
 class Commands:
-    """Runs commands with one environment. When it is closed, or a task that waits is cancelled, they are ended."""
+    """Runs commands with one environment. They are killed when this is closed or a waiting task is cancelled."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -41,12 +90,12 @@ class Commands:
         command: Sequence[str],
         *,
         folder: Path,
-        timeout: float,  # noqa: ASYNC109 - what came before the time was over is told too
+        timeout: float,  # noqa: ASYNC109 - the output before the timeout is returned too
         given: bytes = b"",
-        heard: Heard | None = None,
+        heard: OutputListener | None = None,
         has_one_pipe: bool = False,
     ) -> CommandResult:
-        """Run a command with this input to its end; OSError where it cannot be started."""
+        """Run a command with this input. Raises OSError if it cannot be started."""
         pipes = {1: Capture(), 2: Capture()}
 
         def hear(fd: int, data: bytes) -> None:
@@ -80,7 +129,7 @@ class Commands:
         return CommandResult(None if is_late else child.exit_code, pipes[1].text, pipes[2].text)
 
     async def close(self) -> None:
-        """End all that runs; nothing more is started."""
+        """Kill all running commands; no more are started."""
         self._is_closed = True
         async with self._starting:
             running = list(self._running)

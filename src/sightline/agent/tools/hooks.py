@@ -1,17 +1,11 @@
-"""Hooks: commands and functions that are asked at five moments of a run, and what they said, as one verdict.
-
-A command reads one JSON object from its standard input. Exit code 0 is consent, with a JSON object or words on standard
-output; 2 is a refusal, whose reason is on standard error; any other is a failure. What goes wrong with a hook is
-reported in the verdict and never raised. A hook that fails has judged nothing, so what waits for its consent does not
-happen: the call is denied, the request or reply refused.
-"""
+"""Hook definitions and the files that hold them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -19,31 +13,80 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands
-from sightline.agent.tools.hook import Event, Hook
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.wire.jsontext import MISFIT, decode, encode
+
+Event: TypeAlias = Literal["before_request", "after_reply", "before_tool", "after_tool", "stop"]
+EVENTS: tuple[Event, ...] = get_args(Event)
+TIMEOUT = 30.0
+
+HookFunction: TypeAlias = Callable[[JsonObject], object | Awaitable[object]]
+"""Takes what a command would read, and returns what it would print: an object, a text, or nothing."""
+
+
+class Hook(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A hook: a command line or a function. `tools` is a name pattern, for the two events about tools."""
+
+    event: Event
+    does: str | HookFunction
+    tools: str = "*"
+    timeout: float = TIMEOUT
+
+    def __post_init__(self) -> None:
+        if self.event not in EVENTS:
+            raise Fault(Code.CONFIG, f"there is no event {self.event!r}", hint=f"There are {', '.join(EVENTS)}.")
+
+    @property
+    def name(self) -> str:
+        """The hook's name for people."""
+        what = self.does if isinstance(self.does, str) else getattr(self.does, "__name__", "a function")
+        return f"the {self.event} hook `{what}`"
+
+
+class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    command: Annotated[str, msgspec.Meta(min_length=1)]
+    tools: str = "*"
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = TIMEOUT
+
+
+def hooks_in(text: bytes, where: str) -> tuple[Hook, ...]:
+    """Parse a file of hooks: a list of commands for each event."""
+    try:
+        lists = msgspec.convert(decode(text), dict[str, list[_Written]])
+    except (*MISFIT, Fault) as error:
+        words = error.message if isinstance(error, Fault) else str(error)
+        hint = 'Write it like {"before_tool": [{"command": "./check.sh", "tools": "run_*"}]}.'
+        raise Fault(Code.CONFIG, f"{where}: {words}", hint=hint) from None
+    found: list[Hook] = []
+    for name, written in lists.items():
+        event = next((each for each in EVENTS if each == name), None)
+        if event is None:
+            raise Fault(Code.CONFIG, f"{where}: there is no event {name!r}", hint=f"There are {', '.join(EVENTS)}.")
+        found += [Hook(event, each.command, each.tools, each.timeout_s) for each in written]
+    return tuple(found)
+
 
 Ruling: TypeAlias = Literal["", "allow", "ask", "deny"]
 
 _REFUSED = 2
 _STRICTNESS: tuple[Ruling, ...] = ("", "allow", "ask", "deny")
 _GATES: tuple[Event, ...] = ("before_request", "after_reply", "before_tool")
-"""The moments at which something happens only with the consent of the hooks."""
+"""The events that need the consent of the hooks."""
 
 UNJUDGED = "A check of this run could not be made."
-"""Why a hook that failed denies. Its own complaints are for a person: they may say more than the model is to know."""
+"""The reason given to the model when a hook failed. The hook's own output is for a person only."""
 
 _LONGEST_WORDS = 2000
 
 
 class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the hooks of one moment said together; the strictest ruling holds, and of several changes the last.
+    """The combined verdict of the hooks of one event: the strictest decision, and the last change of arguments.
 
-    `context` is told to the model, `warnings` to a person. With `stop`, also an empty one, the run ends. `has_failed`:
-    one of them could not judge.
+    `context` is for the model, `warnings` for a person. A `stop` that is not None, even an empty one, ends the run.
+    `has_failed` means that a hook failed.
     """
 
     decision: Ruling = ""
@@ -56,7 +99,7 @@ class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a hook can answer. `block` is another word for `deny`."""
+    """A hook's answer. `block` is an alias of `deny`."""
 
     decision: Literal["", "allow", "ask", "deny", "block"] = ""
     reason: str = ""
@@ -66,8 +109,6 @@ class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hooks:
-    """The hooks of a run. Commands run in `folder` with this environment."""
-
     def __init__(self, hooks: Sequence[Hook], *, folder: Path, environment: Mapping[str, str]) -> None:
         self._hooks = tuple(hooks)
         self._folder = folder
@@ -75,49 +116,49 @@ class Hooks:
 
     @property
     def all(self) -> tuple[Hook, ...]:
-        """Every hook, in the order in which they are asked."""
+        """All hooks, in the order in which they are asked."""
         return self._hooks
 
     async def before_request(self, run: str, number: int, request: Request) -> HookVerdict:
-        """A request is about to be sent."""
+        """Ask before a request is sent."""
         return await self._ask("before_request", run, number, {"request": _plain(request)})
 
     async def after_reply(self, run: str, number: int, reply: Reply) -> HookVerdict:
-        """A reply has come."""
+        """Ask after a reply."""
         return await self._ask("after_reply", run, number, {"reply": _plain(reply)})
 
     async def before_tool(self, run: str, number: int, call: RunnableCall) -> HookVerdict:
-        """A call is about to be decided on. Arguments that a hook changes have yet to be held to the schema."""
+        """Ask before a call is decided on. Changed arguments are not validated here."""
         return await self._ask("before_tool", run, number, {"call": _plain(call)}, call.name)
 
     async def after_tool(self, run: str, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict:
-        """A tool has answered."""
+        """Ask after a tool has answered."""
         about: JsonObject = {"call": _plain(call), "outcome": _plain(outcome)}
         return await self._ask("after_tool", run, number, about, call.name)
 
     async def stop(self, run: str, number: int, reply: Reply, *, is_active: bool) -> HookVerdict:
-        """The model has said its last word. `is_active`: a hook has made it go on before."""
+        """Ask after the model's final answer. `is_active`: a hook has continued the run before."""
         return await self._ask("stop", run, number, {"reply": _plain(reply), "is_active": is_active})
 
     async def close(self) -> None:
-        """End the commands that run."""
+        """Kill running commands."""
         await self._commands.close()
 
     async def _ask(
         self, event: Event, run: str, number: int, about: JsonObject, tool: str | None = None
     ) -> HookVerdict:
-        """Ask one after the other: each sees the arguments as those before it have left them."""
+        """Ask the hooks in order; each sees the arguments as changed by those before it."""
         verdicts: list[HookVerdict] = []
         for hook in self._hooks:
             if hook.event != event or (tool is not None and not fnmatchcase(tool, hook.tools)):
                 continue
-            said = await self._verdict(hook, {"event": event, "run": run, "round": number, **about})
-            verdicts.append(said)
-            if said.stop is not None:
+            verdict = await self._verdict(hook, {"event": event, "run": run, "round": number, **about})
+            verdicts.append(verdict)
+            if verdict.stop is not None:
                 break
             call = about.get("call")
-            if said.arguments is not None and isinstance(call, dict):
-                about = {**about, "call": {**call, "arguments": said.arguments}}
+            if verdict.arguments is not None and isinstance(call, dict):
+                about = {**about, "call": {**call, "arguments": verdict.arguments}}
         return _combine(verdicts)
 
     async def _verdict(self, hook: Hook, given: JsonObject) -> HookVerdict:
@@ -126,12 +167,12 @@ class Hooks:
         limit = asyncio.timeout(hook.timeout)
         try:
             async with limit:
-                # A copy of its own: nothing that it does to it is meant.
-                said = await call_function(partial(hook.does, cast(JsonObject, decode(encode(given)))))
-        except Exception as error:  # noqa: BLE001 - whatever a hook raises, a person is told
+                # Pass a copy: changes that the function makes to its argument must have no effect.
+                answer = await call_function(partial(hook.does, cast(JsonObject, decode(encode(given)))))
+        except Exception as error:  # noqa: BLE001 - any exception of a hook becomes a warning
             late = limit.expired()
             return _failure_verdict(hook, "it took too long" if late else f"{type(error).__name__}: {error}")
-        return _parse_answer(hook, said)
+        return _parse_answer(hook, answer)
 
     async def _from_command(self, hook: Hook, command: str, given: JsonObject) -> HookVerdict:
         try:
@@ -158,31 +199,31 @@ def _from_output(hook: Hook, output: str) -> HookVerdict:
         return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
 
 
-def _parse_answer(hook: Hook, said: object) -> HookVerdict:
-    """What a hook answered: an object, words for the model, or nothing."""
-    if said is None or isinstance(said, str):
-        return HookVerdict(context=said or "")
+def _parse_answer(hook: Hook, answer: object) -> HookVerdict:
+    """Parse a hook's answer: an object, a text for the model, or nothing."""
+    if answer is None or isinstance(answer, str):
+        return HookVerdict(context=answer or "")
     try:
-        return _verdict_from(hook, msgspec.convert(said, _Said))
+        return _verdict_from(hook, msgspec.convert(answer, _Said))
     except MISFIT as error:
         return _failure_verdict(hook, f"its answer is not understood: {error}")
 
 
-def _verdict_from(hook: Hook, said: _Said) -> HookVerdict:
-    decision: Ruling = "deny" if said.decision == "block" else said.decision
+def _verdict_from(hook: Hook, answer: _Said) -> HookVerdict:
+    decision: Ruling = "deny" if answer.decision == "block" else answer.decision
     warnings: list[str] = []
-    if decision == "deny" and not said.reason and hook.event == "after_tool":
+    if decision == "deny" and not answer.reason and hook.event == "after_tool":
         warnings.append(f"{hook.name} refuses and gives no reason, which has no effect here")
         decision = ""
-    arguments = said.arguments
+    arguments = answer.arguments
     if arguments is not None and hook.event != "before_tool":
         warnings.append(f"{hook.name} gives arguments, which has no effect here")
         arguments = None
-    return HookVerdict(decision, said.reason, arguments, said.context, said.stop, tuple(warnings))
+    return HookVerdict(decision, answer.reason, arguments, answer.context, answer.stop, tuple(warnings))
 
 
 def _failure_verdict(hook: Hook, why: str) -> HookVerdict:
-    """The verdict of a hook that could not judge: nothing passes that needs its consent."""
+    """The verdict of a hook that failed: deny if the event needs consent."""
     is_gate = hook.event in _GATES
     warnings = (f"{hook.name}: {why}",)
     return HookVerdict("deny" if is_gate else "", UNJUDGED if is_gate else "", warnings=warnings, has_failed=True)

@@ -1,4 +1,4 @@
-"""Opening tools: those of the configuration by their names, and those that a command line names by their files."""
+"""Opens toolsets: those of the configuration, and those of files named on a command line."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -12,11 +12,10 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.environment import without
-from sightline.agent.tools.hook import Hook, hooks_in
-from sightline.agent.tools.hooks import Hooks
-from sightline.agent.tools.mcp.network import McpNetwork
-from sightline.agent.tools.mcp.opening import open_mcp_file as opened_servers
+from sightline.agent.tools.commands import without
+from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
+from sightline.agent.tools.mcp.config import McpNetwork
+from sightline.agent.tools.mcp.config import open_mcp_file as opened_servers
 from sightline.agent.tools.python_file import PythonFile
 from sightline.agent.tools.tools import Progress, Tools, together
 from sightline.errors import Code, Fault
@@ -27,10 +26,10 @@ _LONGEST_FILE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where tools are opened: `base` is what paths are relative to, `folder` where tools and hooks run.
+    """Where tools are opened: paths are relative to `base`, tools and hooks run in `folder`.
 
-    `secrets` are the names of the variables that providers' keys are in; no tool and no hook gets them. `network` is
-    how servers elsewhere are reached.
+    `secrets` are the names of the variables with providers' keys; no tool and no hook gets them. `network` is how
+    remote servers are reached.
     """
 
     base: Path
@@ -41,20 +40,20 @@ class ToolContext:
 
     @property
     def passed_on(self) -> dict[str, str]:
-        """The environment of what a person has written."""
+        """The environment for tools and hooks that a user has written."""
         return without(self.environment, self.secrets)
 
     def path(self, text: str) -> Path:
-        """A path as it was written."""
+        """Resolve a path relative to `base`."""
         if text == "~" or text.startswith("~/"):
             return Path(self.environment.get("HOME", "~")) / text[2:]
         return self.base / text
 
 
 class Opened:
-    """Toolsets that are open, as one source of tools.
+    """Open toolsets as one source of tools.
 
-    `rules` allow the calls that need no asking, `notes` say what is missing and why. The hooks are closed with it.
+    `rules` allow the calls that need no approval, `notes` say what is missing and why. The hooks are closed with it.
     """
 
     def __init__(self, tools: Tools, sources: Sequence["_Source"], hooks: Hooks | None) -> None:
@@ -64,38 +63,36 @@ class Opened:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """All tools there are."""
         return self._tools.definitions
 
     @property
     def rules(self) -> tuple[ApprovalRule, ...]:
-        """One for each tool that is allowed, by its own name: a pattern of one toolset says nothing of another's."""
+        """One rule for each allowed tool, by its full name, so that a pattern of one toolset does not match another's
+        tools."""
         return tuple(rule for source in self._sources for rule in source.rules)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be opened although the rest could."""
+        """What could not be opened."""
         return tuple(note for source in self._sources for note in source.notes)
 
     @property
     def places(self) -> dict[str, str]:
-        """Where each tool comes from, by its name: what kind of place, and its full path."""
+        """Where each tool comes from, by its name: the kind of source and its full path."""
         return {each.name: source.place for source in self._sources for each in source.definitions}
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Use one of them."""
         return await self._tools.use(call, progress)
 
     async def close(self) -> None:
-        """Close all of them."""
         if self.hooks is not None:
             await self.hooks.close()
         await self._tools.close()
 
 
 async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
-    """Open toolsets; if one cannot be, those that were opened before it are closed again. `hooks` are further files of
-    them, which are asked after those of the toolsets."""
+    """Open toolsets. If one fails, those opened before are closed again. `hooks` are further hook files, asked after
+    those of the toolsets."""
     for name, toolset in toolsets.items():
         toolset.check(name)
     asking = _hooks([*(toolset.hooks for toolset in toolsets.values()), *hooks], where)
@@ -112,13 +109,13 @@ async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hoo
 
 
 def toolsets_for_files(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:
-    """Toolsets for files that a command line names, by the files' own names."""
+    """Toolsets for files named on a command line, by the files' names."""
     return {file: Toolset(python=file) for file in python} | {file: Toolset(mcp=file) for file in mcp}
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One toolset: its tools, with what its table says of them."""
+    """One open toolset, with its configuration."""
 
     name: str
     toolset: Toolset
@@ -163,7 +160,7 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
         return await opened_servers(
             file, environment=where.environment, call_timeout=toolset.timeout_s, network=where.network
         )
-    # Not before somebody wants it: a system without O_NOFOLLOW cannot even load it.
+    # Imported on demand: a system without O_NOFOLLOW cannot load it.
     from sightline.agent.tools.builtin.builtin import READING, Builtin
 
     folder = where.path(toolset.folder)
@@ -177,7 +174,7 @@ def _place(toolset: Toolset, where: ToolContext) -> str:
 
 
 def _hooks(files: Sequence[str], where: ToolContext) -> tuple[Hook, ...]:
-    """The hooks of all toolsets; a file that two of them name counts once."""
+    """The hooks of all toolsets; a file named twice is read once."""
     paths = dict.fromkeys(where.path(file) for file in files if file)
     return tuple(hook for path in paths for hook in hooks_in(_read(path), str(path)))
 

@@ -1,7 +1,7 @@
-"""The public functions of a Python file as tools. They run in processes of their own, which can be ended.
+"""The public functions of a Python file as tools, run in worker processes, which can be killed.
 
-A worker takes one call at a time and is used again for the next, so that what a file keeps in its variables lasts; a
-call that runs beside another gets a worker of its own. A worker whose call was not finished is ended.
+A worker takes one call at a time and is reused, so that the file's variables persist; a concurrent call gets another
+worker. A worker whose call was not finished is killed.
 """
 
 import asyncio
@@ -15,21 +15,20 @@ from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.child import Child, start_child
-from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
 from sightline.agent.tools.tools import Progress, unknown
+from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Kind, Load, Order, Ran, RunFunction
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import MISFIT, decode, encode
 
-WORKER = "sightline.agent.tools.grader_worker"
 LONGEST_ANSWER = 64 << 20
 _LONGEST_WORDS = 500
 
 
 class WorkerClient:
-    """A worker that has been started. `program` is the module that it runs."""
+    """A worker process for the tools or the graders of a file."""
 
-    def __init__(self, program: str = WORKER) -> None:
-        self._program = program
+    def __init__(self, kind: Kind = "tools") -> None:
+        self._kind = kind
         self._line = bytearray()
         self._words = bytearray()
         self._progress: Progress | None = None
@@ -39,18 +38,18 @@ class WorkerClient:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be given orders."""
+        """Whether it can take requests."""
         return self._child is not None and self._child.is_alive
 
     async def start(self, file: Path, *, folder: Path, environment: Mapping[str, str]) -> None:
-        """Start the process, which can raise OSError."""
-        # -P: a file in the working folder that is called like a module must not be taken for it.
-        command = (sys.executable, "-P", "-m", self._program, str(file))
+        """Start the process. Raises OSError if that fails."""
+        # -P: a file in the working folder must not shadow a module.
+        command = (sys.executable, "-P", "-m", "sightline.agent.tools.worker", self._kind, str(file))
         async with self._starting:
             self._child = await start_child(command, self._receive_output, folder=folder, environment=environment)
 
     async def ask(self, order: Order, progress: Progress | None = None) -> Answer | None:
-        """What it answers; None if it ends instead."""
+        """Send a request and return the answer; None if the worker ends instead."""
         assert self._child is not None
         answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
         self._answer = answer
@@ -65,7 +64,7 @@ class WorkerClient:
                 watching.cancel()
 
     async def end(self) -> None:
-        """End it, with all that its functions have started."""
+        """End the worker and all processes its functions started."""
         async with self._starting:
             child = self._child
         if child is not None:
@@ -73,12 +72,12 @@ class WorkerClient:
 
     @property
     def end_in_words(self) -> str:
-        """How it ended, and the last thing that it wrote, which is for a person."""
+        """How it ended and the last line of its output, for a person."""
         return "; ".join(filter(None, (self.ending, self._last_words)))
 
     @property
     def ending(self) -> str:
-        """How it ended."""
+        """The exit code or signal in words."""
         code = None if self._child is None else self._child.exit_code
         return "it was ended" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
 
@@ -121,7 +120,7 @@ def _answer(line: bytes) -> Answer:
 
 
 def unreadable(file: Path, error: OSError | UnicodeDecodeError) -> Fault:
-    """The fault of a file that cannot be read."""
+    """The fault for a file that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return Fault(Code.CONFIG, f"{file}: not UTF-8 (byte {error.start})", hint="Save it as UTF-8.")
     return Fault(Code.CONFIG, f"{file}: {error.strerror}", hint="Check the path.")
@@ -135,7 +134,7 @@ _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
 class PythonFile:
-    """The tools of one file. `folder` is where its functions run, `program` the module of the workers that run them."""
+    """The tools of one file. `folder` is the working directory, `kind` what its functions are."""
 
     def __init__(
         self,
@@ -144,9 +143,9 @@ class PythonFile:
         folder: Path,
         environment: Mapping[str, str],
         timeout: float = TIMEOUT,
-        program: str = WORKER,
+        kind: Kind = "tools",
     ) -> None:
-        self._program = program
+        self._kind = kind
         self._file = file.absolute()
         self._shown = str(file)
         self._folder = folder
@@ -164,17 +163,17 @@ class PythonFile:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """The functions, as they were when the file was loaded."""
+        """The functions as of loading the file."""
         return self._definitions
 
     async def load(self) -> None:
-        """Read the file and find its tools, or raise a fault that says where it is wrong."""
+        """Load the file and find its tools. Raises a fault with the line of the error."""
         self._source = _text(self._file, self._shown)
         worker = await self._start_worker()
         self._idle.append(worker)
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Call a function. When it takes too long or nobody waits any more, its process is ended."""
+        """Call a function. Its process is killed on a timeout or cancellation."""
         if all(each.name != call.name for each in self._definitions):
             return unknown(call.name, self._definitions)
         async with self._seats:
@@ -192,9 +191,7 @@ class PythonFile:
                 await self._return_worker(worker, is_whole=isinstance(answer, Ran))
         if isinstance(answer, Ran):
             return answer.outcome
-        why = (
-            answer.message if isinstance(answer, FileBroken) else worker.ending
-        )  # what it printed is not for the model
+        why = answer.message if isinstance(answer, FileBroken) else worker.ending  # printed output is not for the model
         return text_outcome(f"{call.name} did not come to an end: its process is gone ({why}).", is_error=True)
 
     async def close(self) -> None:
@@ -224,17 +221,17 @@ class PythonFile:
             self._workers.discard(worker)
 
     async def _start_worker(self) -> WorkerClient:
-        """A new worker that has loaded the file."""
+        """Start a worker and load the file in it."""
         if self._is_closed:
             raise Fault(Code.CANCELLED, f"the tools of {self._shown} have been closed")
-        worker = WorkerClient(self._program)
+        worker = WorkerClient(self._kind)
         self._workers.add(worker)
         answer: Answer | None = None
         try:
             await worker.start(self._file, folder=self._folder, environment=self._environment)
             async with asyncio.timeout(LOAD_TIMEOUT):
                 answer = await worker.ask(Load(self._source))
-        except OSError as error:  # a TimeoutError is one too
+        except OSError as error:  # TimeoutError is an OSError
             words = "it takes too long to load" if isinstance(error, TimeoutError) else str(error.strerror)
             raise self._fault(
                 FileBroken(words, hint="What a tool needs at length, let it do when it is called.")

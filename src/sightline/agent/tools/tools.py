@@ -1,4 +1,4 @@
-"""What every source of tools can do, and several sources as one."""
+"""The interface of tool sources, and several sources combined."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,43 +10,43 @@ from sightline.agent.core.tool import Definition, Toolbox
 from sightline.errors import Code, Fault
 
 Progress: TypeAlias = Callable[[str], None]
-"""Is told, in words for a person, how far a call is."""
+"""Receives progress messages for a person."""
 
 
 class Tools(Protocol):
-    """Tools that can be used. Nothing that a tool does is an exception: it is an outcome with `is_error`."""
+    """A source of tools. A tool's failure is an outcome with `is_error`, never an exception."""
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """What there is, for the toolbox of a run."""
+        """The tools' definitions, for the toolbox of a run."""
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Run a call that the loop has accepted. To cancel the task that waits for it ends what runs."""
+        """Run a call that the agent loop has accepted. Cancelling the task ends what runs."""
 
     async def close(self) -> None:
-        """End everything that was started. It may be called twice."""
+        """End everything that was started. May be called twice."""
 
 
 def together(sources: Sequence[Tools]) -> Tools:
-    """Several sources as one; a name that two of them have is refused."""
+    """Combine sources into one. Raises a fault if two have a tool of the same name."""
     owners: dict[str, int] = {}
     for index, source in enumerate(sources):
         for definition in source.definitions:
             first = owners.setdefault(definition.name, index)
             if first != index:
                 raise _twice(definition.name, sources[first], source)
-    return _Together(tuple(sources))
+    return _CombinedTools(tuple(sources))
 
 
 def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
-    """The outcome of a call of a tool that is not there, or not any more."""
+    """The outcome of a call of an unknown tool."""
     nearest = Toolbox(definitions).nearest(name)
     instead = f" Tools that can be called: {', '.join(nearest)}." if nearest else ""
     return text_outcome(f"The tool {name!r} does not exist.{instead}", is_error=True)
 
 
-class _Together:
-    """The sources are asked anew each time: what a server offers can change."""
+class _CombinedTools:
+    """Several sources as one. Definitions are read each time because a server's tools can change."""
 
     def __init__(self, sources: tuple[Tools, ...]) -> None:
         self._sources = sources
@@ -62,7 +62,9 @@ class _Together:
         return unknown(call.name, self.definitions)
 
     async def close(self) -> None:
-        async with asyncio.TaskGroup() as group:  # one that takes its time does not keep the others
+        async with (
+            asyncio.TaskGroup() as group
+        ):  # close them concurrently, so that a slow one does not delay the others
             for source in self._sources:
                 group.create_task(source.close())
 

@@ -1,3 +1,2 @@
-"""`sightline eval`: suites run, checked, looked at and compared on the command line, and cases made of what is on
-record. It may import everything below the command line, and of the other commands what they share (options, the
-terminal); it never sends, grades or counts by itself."""
+"""`sightline eval`: run, validate, show and compare suites, and make cases from the record. It may import everything
+below the command line, and shared parts of the other commands; sending, grading and statistics are in `evals`."""

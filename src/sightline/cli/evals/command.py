@@ -1,4 +1,4 @@
-"""The commands below `sightline eval`, and their options."""
+"""The subcommands of `sightline eval` and their options."""
 
 import argparse
 import gc
@@ -14,7 +14,7 @@ STORE = "the record in PostgreSQL: postgresql://…"
 
 
 def add_command(commands: Commands) -> None:
-    """`eval` and all that is below it."""
+    """Add `eval` and its subcommands."""
     command = commands.add_parser(
         "eval",
         help="run suites of cases, and look at what came of them",
@@ -67,7 +67,7 @@ def _add_validate(commands: Commands) -> None:
         description="Check suites: every problem with file, line, column and what to write instead.",
     )
     command.add_argument("suites", nargs="+", metavar="FILE", help="suites, or folders with *.eval.yaml")
-    _finish(command, _handler("validating"), has_json=True, has_store=False)
+    _finish(command, _handler("suites", "validate"), has_json=True, has_store=False)
 
 
 def _add_preview(commands: Commands) -> None:
@@ -84,7 +84,7 @@ def _add_preview(commands: Commands) -> None:
     command.add_argument(
         "--as", dest="form", choices=("wire", "flat", "messages"), help="only this, on stdout (default: all of it)"
     )
-    _finish(command, _handler("previewing"))
+    _finish(command, _handler("suites", "preview"))
 
 
 def _add_show(commands: Commands) -> None:
@@ -140,7 +140,7 @@ def _add_make(commands: Commands) -> None:
     )
     command.add_argument("sources", nargs="+", metavar="ID", help="ids of exchanges, or the beginnings of them")
     _add_making(command)
-    _finish(command, _handler("making"))
+    _finish(command, _handler("importing", "make"))
 
 
 def _add_making(command: argparse.ArgumentParser) -> None:
@@ -153,7 +153,7 @@ def _add_file_form(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--file-form",
         choices=("xml", "seed"),
-        help='how files stand in a prompt: <file path="…"> (xml, the default), or === path === (seed)',
+        help='how files are written into a prompt: <file path="…"> (xml, the default), or === path === (seed)',
     )
 
 
@@ -178,28 +178,28 @@ def _finish(
     command.set_defaults(run=handler)
 
 
-def _handler(name: str) -> Callable[[argparse.Namespace], int]:
-    """The command's own module, which is loaded when it is run."""
+def _handler(module: str, function: str = "run") -> Callable[[argparse.Namespace], int]:
+    """A handler that imports the command's module when it is run."""
 
     def run(arguments: argparse.Namespace) -> int:
         from importlib import import_module
 
         with _few_collections():
-            code: int = import_module(f"sightline.cli.evals.{name}").run(arguments)
+            code: int = getattr(import_module(f"sightline.cli.evals.{module}"), function)(arguments)
         return code
 
     return run
 
 
 def _workers(text: str) -> int | str:
-    """How many cases at once, or the address of a cluster."""
+    """Parse `--workers`: a number of cases, or the address of a cluster."""
     return text if text.startswith("ray:") else count(text)
 
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Look for circular garbage less often: cases leave nearly none, and each look goes through all of the suite. That
-    was a twentieth of what a run of many small cases took."""
+    """Collect garbage less often: cases create hardly any cycles, and each collection scans the whole suite, which took
+    5 % of a run with many small cases."""
     before = gc.get_threshold()
     gc.set_threshold(20_000, 20, 20)
     try:
@@ -209,7 +209,7 @@ def _few_collections() -> Iterator[None]:
 
 
 def _share(text: str) -> float:
-    """A number from 0 to 1."""
+    """Parse a number from 0 to 1."""
     value = number(text)
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to 1")

@@ -1,4 +1,4 @@
-"""`sightline eval compare`: two runs on the same cases, and what may be said of them."""
+"""`sightline eval compare`: compares two runs on their common cases."""
 
 import argparse
 import asyncio
@@ -9,10 +9,7 @@ from pathlib import Path
 from sightline.app.configuration import configuration
 from sightline.app.eval_targets import drawing, root_of
 from sightline.app.evals import open_evaluation
-from sightline.cli.evals.fields import in_full
-from sightline.cli.evals.runs import resolve_run
-from sightline.cli.evals.table import table
-from sightline.cli.evals.transcript import message_lines
+from sightline.cli.evals.report import in_full, message_lines, resolve_run, table
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import CasePair, RunComparison, compare
@@ -28,7 +25,7 @@ _RIGHT = frozenset({1, 2, 3})
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare them. A side is a file of results where there is one of this name, else a run."""
+    """Compare two sides. Each is a results file if one of this name exists, else a run."""
     sides = dict.fromkeys((arguments.before, arguments.after))
     found = {side: _in_file(side) for side in sides if Path(side).is_file()}
     runs = [side for side in sides if side not in found]
@@ -112,12 +109,12 @@ def _lines(comparison: RunComparison) -> Iterator[str]:
 
 def _figures(paired: Paired, what: str, level: float) -> Iterator[str]:
     difference = paired.difference
-    told = f"{difference.value:+.3f}"
+    line = f"{difference.value:+.3f}"
     if difference.error is not None:
-        told += f" ± {number(difference.error)}"
+        line += f" ± {number(difference.error)}"
     if difference.interval is not None:
-        told += f", {level * 100:g} % interval {number(difference.interval.low)} to {number(difference.interval.high)}"
-    yield f"{what}  {told}; {paired.wins} wins, {paired.losses} losses, {paired.ties} ties"
+        line += f", {level * 100:g} % interval {number(difference.interval.low)} to {number(difference.interval.high)}"
+    yield f"{what}  {line}; {paired.wins} wins, {paired.losses} losses, {paired.ties} ties"
     how = paired.permutation.method.replace("_", " ")
     yield f"         permutation test p = {number(paired.permutation.p)} ({how}), sign test p = {number(paired.sign_p)}"
 
@@ -142,7 +139,7 @@ def _row(pair: CasePair) -> tuple[str, ...]:
 def _differences(
     before: Sequence[CaseResult], after: Sequence[CaseResult], targets: tuple[str, str], case: str
 ) -> Iterator[str]:
-    """One case on both sides: what was sent and answered, as a difference of lines, and all scores."""
+    """One case on both sides: a diff of what was sent and answered, and all scores."""
     sides: list[list[CaseResult]] = []
     for results, target, side in ((before, targets[0], "A"), (after, targets[1], "B")):
         found = [each for each in results if each.case == case and each.target == target]

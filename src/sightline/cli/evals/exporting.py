@@ -1,11 +1,11 @@
-"""The results of a command's runs as files."""
+"""Exports the results of runs to files."""
 
 import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.app.eval_targets import drawing
-from sightline.cli.evals.fields import in_full
+from sightline.cli.evals.report import in_full
 from sightline.cli.terminal import unusable
 from sightline.evals.core.exports.agentv_index import to_index
 from sightline.evals.core.exports.jsonl import to_jsonl
@@ -17,15 +17,15 @@ from sightline.evals.service.suite_writing import replace_file
 from sightline.wire.jsontext import encode
 
 _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
-"""What a system says where a file may be written, and no other may take its place."""
+"""Errors that mean a file can be written but not replaced."""
 
 NAMES = ("results.jsonl", "index.jsonl", "junit.xml", "summary.json")
-"""What a folder of exports holds: our own lines, AgentV's, CI's, and the numbers of each target."""
+"""The files of an export folder: our own JSONL, AgentV's, JUnit for CI, and the figures of each target."""
 
 
 @dataclass
 class Exports:
-    """`folder` gets all of them; `jsonl` and `junit` are files of their own."""
+    """The requested exports. `folder` gets all files; `jsonl` and `junit` are single files."""
 
     folder: str = ""
     jsonl: str = ""
@@ -34,7 +34,7 @@ class Exports:
     _suites: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        """Refuse places that cannot be written to before anything is asked of anybody."""
+        """Raise a fault if a destination cannot be written, before anything is sent."""
         for place in filter(None, (self.folder and f"{self.folder}/{NAMES[0]}", self.jsonl, self.junit)):
             path = Path(place)
             if _is_stream(path):
@@ -46,19 +46,18 @@ class Exports:
                 with path.open("ab"):
                     pass
                 if is_new:
-                    path.unlink()  # an empty file would look like results of nothing
+                    path.unlink()  # an empty file would look like empty results
             except OSError as error:
                 raise unusable(place, error) from None
 
     def add(self, standing: EvalState) -> None:
-        """The results of one more run."""
+        """Add the results of a run."""
         self._results += standing.results
         self._suites.append(standing.began.suite.name)
 
     def write(self) -> None:
-        """Write them all."""
         name = self._suites[0] if len(set(self._suites)) == 1 else ""
-        # A large run takes a while to write down: only what somebody wants is.
+        # Rendering a large run is slow, so only requested exports are rendered.
         lines = to_jsonl(self._results) if self.jsonl or self.folder else b""
         tests = to_junit(self._results, name=name) if self.junit or self.folder else b""
         if self.jsonl:
@@ -73,7 +72,7 @@ class Exports:
 
 
 def _write(place: str, data: bytes) -> None:
-    """All of it, or the file as it was."""
+    """Write a file atomically."""
     path = Path(place)
     try:
         if _is_stream(path):
@@ -91,5 +90,5 @@ def _write(place: str, data: bytes) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a pipe or a device, which nothing can take the place of."""
+    """Whether the path is a pipe or device, which cannot be replaced by a file."""
     return path.parts[:2] == ("/", "dev") or (path.exists() and not path.is_file() and not path.is_dir())

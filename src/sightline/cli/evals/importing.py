@@ -1,48 +1,95 @@
-"""`sightline eval import`: a suite in our form, of a promptfoo file or of exchanges on record."""
+"""`sightline eval import` and `make`: suites from promptfoo files, and cases from recorded exchanges."""
 
 import argparse
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sightline.app.configuration import configuration
-from sightline.app.eval_targets import own_provider_name
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.engine import open_record
+from sightline.app.eval_targets import own_provider_name, root_of
+from sightline.app.machine import SystemClock
 from sightline.catalog.choose import choose
-from sightline.cli.evals import make_case as making
-from sightline.cli.evals.suites import tell_problems
+from sightline.cli.evals.suites import one, tell_problems
 from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
+from sightline.evals.core.making.case import MadeCase, RecordedExchange
 from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.core.reading.yaml_edit import write_yaml
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.suite import SuiteProblem
 from sightline.evals.core.target import SuiteTarget
-from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.suite_reading import run_reader
+from sightline.evals.service.suite_files import SuiteFiles, conversation, make_masked_case, run_reader
+from sightline.evals.service.suite_writing import SuiteWriter
+from sightline.exchange.outbound import secrets_of_provider
 from sightline.wire.jsontext import encode
 
 
+def make(arguments: argparse.Namespace) -> int:
+    """Make a case, and report what was left out."""
+    loaded = configuration(arguments.config)
+
+    async def load_conversation() -> tuple[RecordedExchange, ...]:
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            return await conversation(store, arguments.sources, now=SystemClock().now())
+
+    turns = asyncio.run(load_conversation())
+    name = arguments.name or f"recorded-{arguments.sources[-1].removeprefix('x_')[:12]}"
+    made = make_masked_case(turns, name, secrets_of(loaded), arguments.from_turn)
+    for each in made.left:
+        say(f"note: not in the case: {each.what} ({each.why})")
+    save(made, arguments.to, loaded)
+    return 0
+
+
+def secrets_of(loaded: Configuration) -> tuple[str, ...]:
+    """The secret values that no case may contain."""
+    providers = loaded.catalog.providers.values()
+    return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
+
+
+def save(made: MadeCase, to: str, loaded: Configuration) -> None:
+    """Append a case to a suite, or print it."""
+    if not to:
+        write(made.text.encode("utf-8", "surrogatepass"))
+        for each in made.files:
+            say(f"note: the case names {each.path} ({len(each.data):,} bytes); --to FILE writes it beside the suite")
+        return
+    append(made.text, to, loaded, made)
+
+
+def append(text: str, to: str, loaded: Configuration, made: MadeCase | None = None) -> None:
+    """Append the cases of a text to a suite, and write the files that they name."""
+    path = Path(to).resolve()
+    root = root_of(path)
+    known = one(path, loaded, root).known
+    writer = SuiteWriter(SuiteFiles(root), known.environment)
+    written = writer.append(path.relative_to(root).as_posix(), text, () if made is None else made.files)
+    say(f"{', '.join(written.cases)} in {written.file}")
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Import it; what is no file is the id of an exchange."""
+    """Import a file, or exchanges if the argument is not a file."""
     first, *others = arguments.sources
     if not Path(first).is_file():
         if "/" in first or Path(first).suffix:
             raise Fault(Code.USAGE, f"there is no file {first}", hint="Check the path.")
-        return making.run(arguments)
+        return make(arguments)
     if others:
         raise Fault(Code.USAGE, "one file is imported at a time", hint="Name one.")
     text, targets = suite_of(read(first), first)
     for line in _tables(targets, arguments):
         say(line)
     if arguments.to:
-        making.append(text, arguments.to, configuration(arguments.config))
+        append(text, arguments.to, configuration(arguments.config))
     else:
         write(text.encode())
     return 0
 
 
 def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
-    """A promptfoo file as a suite, and the targets that it describes. What has no counterpart is told, and ends the
+    """Convert a promptfoo file to a suite and its targets. Anything without a counterpart is reported and ends the
     command."""
     document = read_yaml(data, file)
     if isinstance(document, SuiteProblem):
@@ -61,7 +108,7 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
 
 
 def _tables(targets: Sequence[SuiteTarget], arguments: argparse.Namespace) -> Iterator[str]:
-    """The providers of a file that a suite cannot hold, as tables of the configuration."""
+    """The providers of a file as configuration tables, for those that a suite cannot contain."""
     if not targets:
         return
     loaded = configuration(arguments.config)

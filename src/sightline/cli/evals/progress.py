@@ -1,4 +1,4 @@
-"""How far a run is, in one line of a terminal that is written again and again."""
+"""The progress line of a run on a terminal, and the handling of interrupts."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
-    """Silent where nobody looks. `elapsed` is a clock: it is written at most ten times a second, and at the end."""
+    """A progress line, shown only on a terminal. It is written at most ten times a second, and at the end."""
 
     def __init__(self, elapsed: Callable[[], float], *, is_quiet: bool = False) -> None:
         self._elapsed = elapsed
@@ -23,26 +23,26 @@ class ProgressLine:
         self._last: float | None = None
 
     def update(self, progress: Progress) -> None:
-        """One more result, or the beginning."""
+        """Show this progress."""
         now = self._elapsed()
         is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
         if self._is_shown and is_due:
             self._last = now
             width = max(1, _columns() - 1)
             line = line_of(progress)
-            # Where there is little room, numbers tell more than a bar.
+            # On a narrow terminal, numbers are more useful than a bar.
             line = line if len(line) <= width else line.partition("] ")[2]
             say(line[:width], end="", style=_CLEAR)
 
     def close(self) -> None:
-        """Leave the line empty for what comes next."""
+        """Clear the line."""
         if self._last is not None:
             self._last = None
             say("", end="", style=_CLEAR)
 
 
 def _columns() -> int:
-    """How wide the terminal is that is written to; the report may go elsewhere."""
+    """The width of the terminal on stderr; stdout may be redirected."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
     except (OSError, ValueError):
@@ -50,7 +50,7 @@ def _columns() -> int:
 
 
 def line_of(progress: Progress) -> str:
-    """The line."""
+    """The progress line's text."""
     filled = round(_BAR * progress.done / progress.of) if progress.of else _BAR
     counts = [
         f"{count} {word}"
@@ -66,8 +66,8 @@ def line_of(progress: Progress) -> str:
     spent = list(filter(None, [_cost_text(progress)]))
     pace = [f"{progress.rate:.1f}/s"] if progress.rate else []
     left = [f"{clock_time(progress.left_s)} left"] if progress.left_s and progress.done < progress.of else []
-    told = ", ".join(counts)
-    parts = [f"{progress.done}/{progress.of}", *([told] if told else []), *pace, *spent, *left]
+    summary = ", ".join(counts)
+    parts = [f"{progress.done}/{progress.of}", *([summary] if summary else []), *pace, *spent, *left]
     return f"[{'#' * filled}{'-' * (_BAR - filled)}] {'  '.join(parts)}"
 
 

@@ -1,12 +1,14 @@
-"""What a run came to, for a person: a table of its targets, what the numbers say, and what did not go well."""
+"""The report of a run, and the tables and transcripts that the other commands share."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
-from sightline.cli.evals.fields import in_full
-from sightline.cli.evals.table import table
+import msgspec
+
 from sightline.cli.run_control import clip
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
+from sightline.errors import Code, Fault
 from sightline.evals.core.options import budget_of, cost_limit_of
 from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.run_state import EvalState, has_passed
@@ -15,8 +17,91 @@ from sightline.evals.core.statistics.sentences import number, pluralize
 from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.evals.core.tally import score_or_reason
+from sightline.evals.service.eval_log import PREFIX
+from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.past_evals import State
 from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+
+def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
+    """Format rows as a table; the first row is the header, columns in `right` are right-aligned."""
+    cells = [[harmless(cell).replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def in_full(value: object) -> Json:
+    """A value as JSON with all fields, including defaults."""
+    if isinstance(value, msgspec.Struct):
+        return {name: in_full(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple | list):
+        return [in_full(each) for each in value]
+    return cast(Json, msgspec.to_builtins(value))
+
+
+def message_lines(messages: Sequence[Message]) -> Iterator[str]:
+    """The lines of messages, each under its role."""
+    for message in messages:
+        yield f"  {message.role}"
+        for part in message.parts:
+            for line in part_text(part).split("\n"):
+                yield f"    {line}"
+
+
+def part_text(part: Part) -> str:
+    """A part as text."""
+    match part:
+        case Text() | Refusal():
+            return part.text
+        case Thinking():
+            return f"(thinking) {part.text}"
+        case ToolCall():
+            return f"→ {part.name}({part.arguments})"
+        case ToolResult():
+            return f"← {part.name or part.id}: " + "\n".join(part_text(each) for each in part.parts)
+        case Image() | Audio() | Document():
+            return f"<{type(part).__name__.lower()} {getattr(part.source, 'media_type', '') or 'by its address'}>"
+        case CacheBreakpoint() | Opaque():
+            return f"<{type(part).__name__}>"
+
+
+LAST = "last"
+
+
+async def resolve_run(evaluation: Evaluation, text: str) -> str:
+    """The run with this id prefix, or the newest for `last`. Raises a fault unless exactly one matches."""
+    if text == LAST:
+        newest = await evaluation.list_runs(1)
+        if newest:
+            return newest[0].run
+    found = [log.name.removeprefix(PREFIX) for log in await evaluation.logbook.logs(PREFIX + text)] if text else []
+    if text in found:
+        return text
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)} runs begin with {text!r}" if found else f"there is no run {text!r} of a suite"
+    raise Fault(Code.USAGE, what, hint="`sightline eval show` lists them.")
+
 
 _HEAD = ("TARGET", "PASSED", "RATE", "SCORE", "INTERVAL", "ERRORS", "NOT GRADED", "TOKENS", "COST", "MEDIAN")
 _RIGHT = frozenset(range(1, len(_HEAD)))
@@ -28,7 +113,7 @@ _DASH = "–"
 
 
 def report(run: str, state: State, standing: EvalState, draw: Draw) -> list[str]:
-    """The whole report, in lines."""
+    """The lines of the report."""
     began = standing.began
     summaries = summarize(standing.results, draw)
     suite = f"{began.suite.name} ({began.suite.file})" if began.suite.file else began.suite.name
@@ -51,12 +136,12 @@ def report(run: str, state: State, standing: EvalState, draw: Draw) -> list[str]
 
 
 def resume_command(run: str) -> str:
-    """How a run is gone on with."""
+    """The command that resumes a run."""
     return f"sightline eval run --resume {run}"
 
 
 def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObject:
-    """The same for a program."""
+    """The report as JSON."""
     began = standing.began
     return {
         "run": run,
@@ -76,12 +161,12 @@ def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObje
 
 
 def is_passed(standing: EvalState) -> bool:
-    """Whether everything was run and went well."""
+    """Whether every case was run and passed."""
     return not standing.left and not standing.failed
 
 
 def _budget_notes(standing: EvalState) -> list[str]:
-    """What a limit of cost leaves out."""
+    """Notes on costs that a limit could not include."""
     suite = standing.began.suite
     budget = budget_of(suite, standing.began.options)
     has_limits = any(cost_limit_of(case, suite) is not None for case in suite.cases)
@@ -93,7 +178,7 @@ def _budget_notes(standing: EvalState) -> list[str]:
 
 
 def count_ungraded(standing: EvalState) -> int:
-    """How many answers a grader that counts could not say anything about."""
+    """The number of answers that a required grader could not grade."""
     return sum(score_or_reason(result) == "not_graded" for result in standing.results)
 
 
@@ -136,7 +221,7 @@ def _row(summary: TargetSummary) -> tuple[str, ...]:
 
 
 def _within(interval: Interval) -> tuple[float, float]:
-    """A mean of scores cannot leave 0 and 1, wherever so few cases would let its interval end."""
+    """Clamp the confidence interval of a mean score to 0 and 1."""
     return max(0.0, interval.low), min(1.0, interval.high)
 
 
@@ -163,14 +248,14 @@ def _target_findings(summary: TargetSummary, *, is_one_of_many: bool) -> Iterato
     most = max((each.k for each in summary.tries), default=0)
     for each in summary.tries:
         if each.k > _FEW_TRIES and each.k not in _ROUND_TRIES and each.k != most:
-            continue  # the JSON has them all
+            continue  # the JSON report has all of them
         yield f"{head}pass@{each.k} {number(each.any.value)}, pass^{each.k} {number(each.all.value)}."
     if summary.cached:
         yield f"{head}{pluralize(summary.cached, 'answer')} taken from earlier requests with the same hash."
 
 
 def _troubles(run: str, standing: EvalState) -> Iterator[str]:
-    """Failures first, then answers that did not come, then those that could not be graded."""
+    """Failures first, then missing answers, then answers that could not be graded."""
     kinds: dict[str, list[CaseResult]] = {"FAILED": [], "ERRORS": [], "NOT GRADED": [], "SKIPPED": []}
     names = {"error": "ERRORS", "not_graded": "NOT GRADED", "skipped": "SKIPPED"}
     for result in standing.results:
@@ -212,12 +297,12 @@ def _complaints(result: CaseResult) -> Iterator[str]:
 
 
 def complaint(score: Score) -> Sequence[str]:
-    """What a grader did not like, in lines; none where it liked everything."""
+    """The lines of a grader's failed assertions; empty if everything passed."""
     if score.verdict in ("pass", "skip"):
         return ()
     failed = [
         f"{each.text}{f' ({each.evidence})' if each.evidence else ''}" for each in score.checks if not each.passed
     ]
-    told = failed or [score.reason or score.verdict]
-    lines = [f"{score.name} ({score.type}): {each}" for each in told]
+    reasons = failed or [score.reason or score.verdict]
+    lines = [f"{score.name} ({score.type}): {each}" for each in reasons]
     return [*lines, *(line for inner in score.scores for line in complaint(inner))]

@@ -1,4 +1,4 @@
-"""`sightline eval run`: suites run, gone on with, run again in part, or only looked at."""
+"""`sightline eval run`: runs, resumes and reruns suites, and exports their results."""
 
 import argparse
 import asyncio
@@ -15,10 +15,8 @@ from sightline.app.eval_targets import SuiteTargets, configuration_for, drawing,
 from sightline.app.evals import open_evaluation
 from sightline.cli.evals.exporting import Exports
 from sightline.cli.evals.progress import ProgressLine
-from sightline.cli.evals.report import as_json, is_passed, report, resume_command
-from sightline.cli.evals.runs import resolve_run
+from sightline.cli.evals.report import as_json, is_passed, report, resolve_run, resume_command, table
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
-from sightline.cli.evals.table import table
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import harmless, say, write
 from sightline.errors import Code, Fault
@@ -39,7 +37,8 @@ _RIGHT = frozenset({2, 3, 4})
 def dry_run(
     each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
 ) -> bool:
-    """Print it, and return whether every case can be sent. One that cannot be says why, in place of its hash."""
+    """Print the requests of a run. Returns whether every case can be sent; one that cannot shows the reason in place of
+    its hash."""
     rows = asyncio.run(_rows(each, suite, answering, options, arguments))
     are_sendable = not any(row["error"] for row in rows)
     if arguments.json:
@@ -91,35 +90,37 @@ def _row(case: Case, target: str, trials: int, preview: CasePreview | Fault, eva
 
 _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _KILLED = 128
-"""What shells add to the number of a signal that ended a program."""
+"""The shell's offset for the exit code of a program killed by a signal."""
 
 
 class Interrupts:
-    """Cuts off the work of a command when it is asked to end, and lets it end what it has started. Whether it was
-    is `is_cut`. Who asks twice is told what is waited for, and the third time the program is gone at once."""
+    """Cancels a command's work on a signal and lets it clean up; `is_cut` is set then. A second signal prints what is
+    being waited for, a third ends the program at once."""
 
     def __init__(self) -> None:
         self.is_cut = False
-        self._asked: list[signal.Signals] = []
-        # What is ignored stays so: `nohup` lets a program outlive its terminal.
+        self._signals: list[signal.Signals] = []
+        # Ignored signals stay ignored: under `nohup` a program outlives its terminal.
         self._ending = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
 
-    async def through(self, work: Coroutine[object, object, int]) -> int:
-        """Do it; the exit code is its own, or tells of the signal that cut it off."""
+    async def run_work(self, work: Coroutine[object, object, int]) -> int:
+        """Run the work. Returns its exit code, or that of the signal that interrupted it."""
         task = asyncio.get_running_loop().create_task(work)
         with self._handle_signals(task):
             try:
                 return await task
             except asyncio.CancelledError:
-                if not self._asked:
+                if not self._signals:
                     raise
                 self.is_cut = True
-                return _KILLED + self._asked[0]
+                return _KILLED + self._signals[0]
 
     @contextmanager
     def _handle_signals(self, task: "asyncio.Task[int]") -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # not every system has them; Ctrl-C is an exception there
+        with suppress(
+            NotImplementedError
+        ):  # not every system has signal handlers on the loop; Ctrl-C raises KeyboardInterrupt there
             for each in self._ending:
                 loop.add_signal_handler(each, self._end, each, task)
         try:
@@ -130,18 +131,18 @@ class Interrupts:
                     loop.remove_signal_handler(each)
 
     def _end(self, by: signal.Signals, task: "asyncio.Task[int]") -> None:
-        self._asked.append(by)
-        if len(self._asked) == 1:
+        self._signals.append(by)
+        if len(self._signals) == 1:
             task.cancel()
             return
-        # To cancel once more would break off the very steps that end what was started.
+        # Cancelling again would interrupt the cleanup.
         say("ending what was started; once more leaves it behind")
         for each in self._ending:
             signal.signal(each, signal.SIG_DFL)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run them, one after the other; the exit code is that of the worst."""
+    """Run the suites one after the other. Returns the worst exit code."""
     loaded = configuration(arguments.config)
     if bool(arguments.suites) == bool(arguments.resume or arguments.rerun_failed):
         message = "a run knows its suite" if arguments.suites else "no suite is named"
@@ -150,19 +151,19 @@ def run(arguments: argparse.Namespace) -> int:
         _check_kept(arguments)
         exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
         exports.check()
-        return _run_interruptibly(_Command(arguments, exports), lambda command: command.again(loaded))
+        return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
     plans = _plan_runs([(each, each.sound()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
-    return _run_interruptibly(_Command(arguments, exports), lambda command: command.anew(plans))
+    return _run_interruptibly(_Command(arguments, exports), lambda command: command.start_runs(plans))
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """One suite, who answers it, and how."""
+    """One suite with its targets and options."""
 
     named: NamedSuite
     suite: Suite
@@ -171,8 +172,8 @@ class _Plan:
 
 
 def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.Namespace) -> list[_Plan]:
-    """What is run of all suites. What can be seen to be wrong with one of them is told before any is begun; of several,
-    not all must have the cases that were asked for."""
+    """Plan the runs of all suites. Problems are reported before any run starts. If there are several suites, not every
+    one must contain the selected cases."""
     plans: list[_Plan] = []
     nothing: Fault | None = None
     for each, suite in wanted:
@@ -193,14 +194,14 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
 
 
 def _tell_unpriced(answering: SuiteTargets) -> None:
-    """Say which targets a budget can count only by their own word."""
+    """Name the targets whose costs are known only from their own reports."""
     for spec in answering.targets:
         if spec.kind == "cli":
             say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
 
 
 def options_of(arguments: argparse.Namespace, answering: SuiteTargets) -> RunOptions:
-    """What the command says of how the run is wanted."""
+    """The run options of the command line."""
     return RunOptions(
         targets=answering.usual,
         trials=arguments.trials,
@@ -226,14 +227,14 @@ def _answering(each: NamedSuite, suite: Suite, arguments: argparse.Namespace) ->
 
 @dataclass
 class _Command:
-    """One command. `run` is the run that is under way."""
+    """One invocation of the command. `run` is the id of the run under way."""
 
     arguments: argparse.Namespace
     exports: Exports = field(default_factory=Exports)
     run: str = ""
 
-    async def anew(self, plans: Sequence["_Plan"]) -> int:
-        """Begin a run for each suite."""
+    async def start_runs(self, plans: Sequence["_Plan"]) -> int:
+        """Start a run for each suite."""
         codes = [await self._start_run(plan) for plan in plans]
         self.exports.write()
         return max(codes)
@@ -249,8 +250,8 @@ class _Command:
 
             return await self._driven(evaluation, driven)
 
-    async def again(self, loaded: Configuration) -> int:
-        """Go on with a run, or run again what did not pass."""
+    async def continue_or_rerun(self, loaded: Configuration) -> int:
+        """Resume a run, or rerun what did not pass."""
         root = root_of(Path("suite"))
         name = self.arguments.resume or self.arguments.rerun_failed
         async with self._open_evaluation(loaded, root) as evaluation:
@@ -287,11 +288,11 @@ class _Command:
         shown = await evaluation.show(self.run)
         self.exports.add(standing)
         try:
-            # Who reads no further still wants to know by the exit code how it went.
+            # stdout is closed, but the exit code still matters.
             with suppress(BrokenPipeError):
                 self._report(shown.state, standing)
         except Fault:
-            self.exports.write()  # where the report has no place to go, the results may have one
+            self.exports.write()  # the report cannot be printed, but the exports can still be written
             raise
         return exit_code(standing)
 
@@ -304,8 +305,8 @@ class _Command:
 
 
 def exit_code(standing: EvalState) -> int:
-    """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's,
-    unless it is the suite that could not be sent."""
+    """The exit code: 0 if everything passed. If there was no answer at all, it is the provider's failure, unless the
+    cases could not be sent."""
     if is_passed(standing):
         return 0
     results = standing.results
@@ -317,7 +318,7 @@ def exit_code(standing: EvalState) -> int:
 
 
 def _with_targets(loaded: Configuration, root: Path, shown: RunSnapshot) -> Configuration:
-    """The configuration with the providers that AgentV's file describes, beside the suite of a run."""
+    """The configuration, extended by the providers of AgentV's targets file beside the suite."""
     began = shown.standing.began
     if began.suite.file and not (root / began.suite.file).is_file():
         hint = "Go to the folder in which it was begun."
@@ -329,7 +330,7 @@ def _with_targets(loaded: Configuration, root: Path, shown: RunSnapshot) -> Conf
 
 
 def _check_kept(arguments: argparse.Namespace) -> None:
-    """Refuse what a run was begun with and keeps."""
+    """Refuse options that cannot change for an existing run."""
     given = {
         "--target": arguments.target,
         "--judge": arguments.judge,
@@ -346,11 +347,11 @@ def _check_kept(arguments: argparse.Namespace) -> None:
 
 
 def _run_interruptibly(command: _Command, work: Callable[[_Command], Coroutine[object, object, int]]) -> int:
-    """Do it; who interrupts is told how to go on."""
+    """Run the work. If it is interrupted, print how to resume."""
     interrupts = Interrupts()
 
     async def run_work() -> int:
-        return await interrupts.through(work(command))
+        return await interrupts.run_work(work(command))
 
     try:
         code = asyncio.run(run_work())

@@ -1,4 +1,4 @@
-"""`sightline eval show`: the runs of suites, one of them, or a case of one."""
+"""`sightline eval show`: lists runs, or shows one run or one of its cases."""
 
 import argparse
 import asyncio
@@ -11,10 +11,7 @@ import msgspec
 from sightline.app.configuration import configuration
 from sightline.app.eval_targets import drawing, root_of
 from sightline.app.evals import open_evaluation
-from sightline.cli.evals.report import as_json, report
-from sightline.cli.evals.runs import resolve_run
-from sightline.cli.evals.table import table
-from sightline.cli.evals.transcript import message_lines
+from sightline.cli.evals.report import as_json, message_lines, report, resolve_run, table
 from sightline.cli.terminal import harmless, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
@@ -30,7 +27,6 @@ _HEAD = ("TIME", "RUN", "STATE", "DONE", "TARGETS", "SUITE")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it."""
     loaded = configuration(arguments.config)
     root = root_of(Path("suite"))
 
@@ -127,9 +123,9 @@ def _case_lines(result: CaseResult, place: SuitePlace) -> Iterator[str]:
 
 
 def _verdict(score: CaseScore) -> str:
-    told = score.verdict.replace("_", " ")
-    told += "" if score.score is None else f", score {number(score.score)}"
-    return f"{told}: {score.reason}" if score.reason else told
+    line = score.verdict.replace("_", " ")
+    line += "" if score.score is None else f", score {number(score.score)}"
+    return f"{line}: {score.reason}" if score.reason else line
 
 
 def _score_lines(score: Score, before: str) -> Iterator[str]:

@@ -1,3 +1,3 @@
-"""The page's calls about suites: runs in a line each, one as a matrix of cases and targets, a case with what was sent,
-answered and graded, two runs compared, a suite over time; and what is done there: run again, stop, make a case of an
-exchange, write a change back. It shows what engine and evals say, and neither sends nor grades by itself."""
+"""The page's HTTP calls about evals: list runs, show a run as a matrix of cases and targets, show one case, compare two
+runs, show a suite over time; rerun, stop, make a case of an exchange, write a change back. It only shows what the
+service and core compute."""

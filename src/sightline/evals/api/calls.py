@@ -1,4 +1,4 @@
-"""The calls below `/api/evals`, each with who answers it."""
+"""The calls below `/api/evals`, and the runs that they start."""
 
 import asyncio
 import base64
@@ -16,12 +16,23 @@ from sightline.chat.api.files import media
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.bodies import AdoptWanted, CaseSaveWanted, CaseUndoWanted, MakeWanted, RerunWanted, SaveWanted
 from sightline.evals.api.case_showing import CaseShowing, answer_shown, media_in, messages_shown
-from sightline.evals.api.comparison import compare_runs, trend_of
-from sightline.evals.api.figures import brief, whole
+from sightline.evals.api.figures import brief, compare_runs, trend_of, whole
 from sightline.evals.api.reruns import Reruns
-from sightline.evals.api.shapes import CaseShown, CompareShown, EvalBrief, EvalShown, SavedShown, TrendPoint
+from sightline.evals.api.shapes import (
+    AdoptWanted,
+    CaseSaveWanted,
+    CaseShown,
+    CaseUndoWanted,
+    CompareShown,
+    EvalBrief,
+    EvalShown,
+    MakeWanted,
+    RerunWanted,
+    SavedShown,
+    SaveWanted,
+    TrendPoint,
+)
 from sightline.evals.api.suites import Suites
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import SCHEME
@@ -45,14 +56,14 @@ _INPUTS = ("input", "input_messages")
 
 
 class SentBack:
-    """Looks into the record."""
+    """Finds edits in the record."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
 
     async def find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:
-        """The last of these exchanges that a person changed, as far as the record still has it."""
+        """The last of these exchanges that a user edited, if the record still has it."""
         for each in reversed(exchanges):
             try:
                 summary = await find_exchange(self._store, each, now=self._now())
@@ -60,19 +71,19 @@ class SentBack:
                 if any(isinstance(noted.fact, Edited) for noted in found.facts):
                     return await load_exchange(self._store, summary)
             except Fault:
-                continue  # it was forgotten, and so was what was changed in it
+                continue  # the exchange was deleted from the record, along with the edit
         return None
 
 
 def messages_before_edit(edited: RecordedExchange, asked: Sequence[Message]) -> Sequence[Message]:
-    """The messages of a request before a person changed it. What was `asked` by the result of the case is what was sent
-    in the end; the record has both, unless it is the request of a later round."""
+    """The messages of a request before the edit. `asked` are the messages of the result, which are those that were
+    sent; the record has both versions, unless the edit was in a later round."""
     before = read_request(edited.spoken, edited.body, edited.model).messages
     return before if [each.role for each in before] == [each.role for each in asked] else asked
 
 
 def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
-    """The values of a case that make it ask what was sent in place of what was asked; a fault where they are none."""
+    """The values to change in a case so that it asks what was sent after the edit. Raises a fault if there are none."""
     places = _places(source, asked)
     if [each.role for each in asked] != [each.role for each in sent]:
         raise _unclear("messages were added or taken away")
@@ -87,12 +98,12 @@ def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) 
 
 
 def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
-    """Where each message stands in the case and what stands there; nothing for one that comes from elsewhere."""
+    """The path and value of each message in the case; nothing for messages from elsewhere."""
     nowhere: list[tuple[Path, Json]] = [((), None)] * len(asked)
     key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
     written = source[key] if key and isinstance(source, dict) else None
     if isinstance(written, str):
-        # What the suite says once stands in front of what the case says.
+        # The suite's own messages come before those of the case.
         return [*nowhere[1:], ((key,), written)] if asked else []
     if not isinstance(written, list) or len(written) > len(asked):
         return nowhere
@@ -101,7 +112,7 @@ def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
 
 
 def _restore_variables(text: str, source: Json) -> Json:
-    """The text with the case's variables in the place of what they stand for: it was filled in when it was asked."""
+    """Replace the values of the case's variables in a text by their placeholders again."""
     variables = source.get("vars") if isinstance(source, dict) else None
     written = encode(source).decode("utf-8", "replace")
     for name, value in (variables if isinstance(variables, dict) else {}).items():
@@ -124,7 +135,7 @@ def _texts(before: Message, after: Message, place: tuple[Path, Json]) -> list[tu
         return [(path, pairs[0][1].text)]
     if isinstance(content, list) and len(content) == len(pairs):
         return _parts(pairs, path, content)
-    raise _unclear("it does not stand in the case as one text")
+    raise _unclear("it is not one text in the case")
 
 
 def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence[Json]) -> list[tuple[Path, str]]:
@@ -140,7 +151,7 @@ def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence
 
 
 def _text_key(part: JsonObject) -> str | None:
-    """The key that holds the words of a part."""
+    """The key that holds the text of a part."""
     return next((key for key in ("value", "text") if part.get("type") == "text" and key in part), None)
 
 
@@ -150,7 +161,7 @@ def _unclear(why: str) -> Fault:
 
 
 class WholeMedia:
-    """`read` gives the file at a path below the suites' folder, None where there is none."""
+    """`read` returns the content of a file below the suites' folder, or None."""
 
     def __init__(self, store: Store, read: Callable[[str], bytes | None], now: Callable[[], float]) -> None:
         self._store = store
@@ -158,7 +169,7 @@ class WholeMedia:
         self._now = now
 
     async def of(self, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
-        """The part with its bytes, from one of these exchanges or files; as it is where none of them has them."""
+        """The part with its bytes from these exchanges or files; unchanged if none has them."""
         source = part.source
         if not isinstance(source, Link) or not source.url.startswith(SCHEME):
             return part
@@ -173,11 +184,11 @@ class WholeMedia:
         return part
 
     async def _media_of(self, exchange: str) -> tuple[Media, ...]:
-        """All that was sent and answered in an exchange; nothing where the record has it no more."""
+        """All media of an exchange; empty if the record no longer has it."""
         try:
             found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
-            said = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
-            return media_of(ChatAnswer(messages=(*found.request().messages, *said)))
+            answer = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
+            return media_of(ChatAnswer(messages=(*found.request().messages, *answer)))
         except Fault:
             return ()
 
@@ -196,7 +207,7 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 MOST_RUNS = 500
 MOST_BYTES = 4 << 20
-"""Of what a call is told: a case is text, and reading YAML takes its time. Pictures are in files beside a suite."""
+"""The most bytes of a request body. A case is text, and parsing YAML is slow; images are in files beside the suite."""
 
 _USUAL = 50
 _MOST_KNOWN = 512
@@ -204,9 +215,9 @@ _MOST_KNOWN = 512
 
 @dataclass(frozen=True, slots=True)
 class EvalParts:
-    """What the calls are made of. `folder` is that of the suites, below the evaluation's own; `drawing` makes chance
-    that is the same each time; `environment` is what suites may name; `secrets` are values that no case may hold.
-    `grown` is who runs something again that began so: its targets may have providers that others do not know."""
+    """What the calls need. `folder` holds the suites, below the evaluation's root; `drawing` makes a reproducible
+    random source; `environment` is what suites may refer to; `secrets` are values that no case may contain. `grown`
+    returns the evaluation that reruns a suite whose targets have providers of their own."""
 
     evaluation: Evaluation
     store: Store
@@ -219,8 +230,6 @@ class EvalParts:
 
 
 class EvalCalls:
-    """Answers the calls."""
-
     def __init__(self, parts: EvalParts) -> None:
         self._evaluation = parts.evaluation
         self._drawing = parts.drawing
@@ -245,31 +254,30 @@ class EvalCalls:
         return [brief(shown, await self._summaries(shown)) for shown in runs]
 
     async def show_run(self, run: str) -> EvalShown:
-        """One run."""
         shown = await self._evaluation.show(run)
         return whole(shown, await self._summaries(shown), is_here=self.reruns.is_here(run))
 
     async def case(self, run: str, query: Query) -> CaseShown:
-        """One try of a case."""
+        """Show one trial of a case."""
         shown = await self._evaluation.show(run)
         targets = [spec.name for spec in shown.standing.began.targets]
         target = query.text("target") or targets[0]
         key = (query.text("case"), target, query.number("trial", 0))
-        # A suite's file is read for it, which may take a while.
-        told = await asyncio.to_thread(self._cases.show_try, shown, key)
-        edited = await self._back.find_edit(told.exchanges)
+        # It parses the suite's file, which may be slow.
+        trial = await asyncio.to_thread(self._cases.show_try, shown, key)
+        edited = await self._back.find_edit(trial.exchanges)
         if edited is None:
-            return told
-        if told.turns or told.run:
-            return msgspec.structs.replace(told, is_edited=True)
-        # What was asked for is not what was sent, and the page says "as sent".
+            return trial
+        if trial.turns or trial.run:
+            return msgspec.structs.replace(trial, is_edited=True)
+        # The page says "as sent", which differs from the case after an edit.
         sent = edited.request().messages
         said = self._cases.observation(shown, key).messages
         answer = answer_shown(said, len(media_in(sent, ())))
-        return msgspec.structs.replace(told, is_edited=True, messages=messages_shown(sent), answer=answer)
+        return msgspec.structs.replace(trial, is_edited=True, messages=messages_shown(sent), answer=answer)
 
     async def media(self, run: str, number: str, query: Query) -> WebResponse:
-        """The bytes of a picture or a file of one try, by its number in the blocks; with `turn` of that turn."""
+        """The bytes of an image or file of one trial, by its number in the blocks; `turn` selects a turn."""
         shown = await self._evaluation.show(run)
         key = (query.text("case"), query.text("target"), query.number("trial", 0))
         turn = query.number("turn", 0) if query.text("turn") else None
@@ -286,32 +294,32 @@ class EvalCalls:
         return media(await self._media.of(parts[int(number)], seen.exchanges, files))
 
     async def adopt(self, run: str, body: AdoptWanted) -> SavedShown:
-        """Write what a person changed in a request into its case."""
+        """Write a user's edit of a held request into its case."""
         shown = await self._evaluation.show(run)
         key = (body.case, body.target, body.trial)
         seen = self._cases.observation(shown, key)
         edited = await self._back.find_edit(seen.exchanges)
         if edited is None:
             hint = "Edit and re-run it first, or change the value in the suite."
-            raise Fault(Code.USAGE, "nobody changed a request of this try", hint=hint, status=409)
+            raise Fault(Code.USAGE, "no request of this trial was edited", hint=hint, status=409)
         case = shown.standing.cases[body.case]
         _, source = await asyncio.to_thread(self.suites.source, case)
         changes = changes_of(source, messages_before_edit(edited, seen.asked), edited.request().messages)
         return await self.suites.write_values(shown.standing, case, changes, body.sha256, is_dry=body.dry)
 
     async def compare(self, query: Query) -> CompareShown:
-        """Two runs, or two targets of one."""
+        """Compare two runs, or two targets of one."""
         first, second = query.text("a"), query.text("b")
         if not first or not second:
             hint = "Name two runs: ?a=…&b=…"
             raise Fault(Code.INVALID_REQUEST, "two runs are compared", hint=hint, status=400)
         sides = await self._evaluation.show(first), await self._evaluation.show(second)
         targets = query.text("target_a"), query.text("target_b")
-        # Thousands of cases take seconds to be drawn from, and requests go through this process meanwhile.
+        # Resampling thousands of cases takes seconds, and this process also relays requests.
         return await asyncio.to_thread(compare_runs, *sides, targets, self._drawing())
 
     async def trend(self, query: Query) -> list[TrendPoint]:
-        """A suite over its runs."""
+        """The results of a suite over its runs."""
         suite = query.text("suite")
         if not suite:
             hint = "Name it by its file or its name: ?suite=…"
@@ -320,16 +328,14 @@ class EvalCalls:
         return await asyncio.to_thread(trend_of, await self._runs(limit, suite), self._drawing())
 
     async def rerun(self, run: str, body: RerunWanted) -> EvalShown:
-        """Run cases again."""
         return await self.show_run(await self.reruns.again(run, body))
 
     async def stop(self, run: str, _told: Nothing) -> EvalShown:
-        """Begin nothing more."""
         await self.reruns.stop(run)
         return await self.show_run(run)
 
     async def close(self) -> None:
-        """Leave what is under way, so that it can be gone on with."""
+        """Interrupt the runs under way; they can be resumed."""
         await self.reruns.close()
 
     async def _runs(self, limit: int, suite: str) -> list[RunSnapshot]:
@@ -347,7 +353,6 @@ class EvalCalls:
 
 
 def eval_calls(evals: EvalCalls) -> Calls:
-    """All calls below `/api/evals`."""
     suites = evals.suites
     return {
         "evals": {"GET": lambda call: evals.list_runs(Query(call.query))},

@@ -1,4 +1,4 @@
-"""One try of a case: what was sent, what was answered, and what every grader says."""
+"""Shows one trial of a case: what was sent, the answer, and the graders' scores; with the bytes of its media."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,15 +21,15 @@ from sightline.wire.jsontext import encode
 
 
 class CaseShowing:
-    """Shows cases of runs. `source` tells how a case is written in its file now. What delivery does to a case is not
-    written down with its result, and told anew."""
+    """Shows cases of runs. `source` returns a case as written in its file now. Delivery notes are not stored with a
+    result, so they are computed again."""
 
     def __init__(self, evaluation: Evaluation, source: Callable[[Case], tuple[str, Json]]) -> None:
         self._evaluation = evaluation
         self._source = source
 
     def show_try(self, shown: RunSnapshot, key: Key) -> CaseShown:
-        """One try; a fault where the run has none like it."""
+        """Show one trial. Raises a fault if the run has no such trial."""
         standing = shown.standing
         if key not in standing.keys:
             name, target, trial = key
@@ -40,7 +40,7 @@ class CaseShowing:
         result = standing.result(key)
         score = None if result is None else result.score
         seen = CaseObservation() if result is None else result.observation
-        # Of a conversation that was held live the last turn stands for what was sent and said; it has all before it.
+        # Of a live conversation show the last turn, which includes all earlier messages.
         last = result.turns[-1] if result is not None and result.turns else seen
         notes, trouble = self._notes(shown, case, key[1])
         sha256, source = self._source(case)
@@ -81,7 +81,7 @@ class CaseShowing:
         )
 
     def observation(self, shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
-        """What was asked and said in one try, or in one of its turns; the last one stands for all of them."""
+        """The observation of one trial or one of its turns; by default the last turn."""
         result = shown.standing.result(key) if key in shown.standing.keys else None
         if result is None:
             return CaseObservation()
@@ -92,7 +92,7 @@ class CaseShowing:
     def _notes(self, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
         began = shown.standing.began
         spec = next(each for each in began.targets if each.name == target)
-        # Only the messages are of interest here, and they need nobody to be asked.
+        # Only the messages are needed here, and nothing is sent for them.
         plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
         try:
             return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
@@ -101,17 +101,17 @@ class CaseShowing:
 
 
 def media_in(asked: Sequence[Message], said: Sequence[Message]) -> tuple[Media, ...]:
-    """All pictures, sounds and files of what was asked and said, by the numbers that they have in the blocks of it."""
+    """All media of the question and the answer, in the order of their numbers in the blocks."""
     return media_of(ChatAnswer(messages=(*asked, *said)))
 
 
 def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
-    """Messages as they were sent; what a tool said stands in the call of it, where that is there."""
+    """Messages as sent. A tool's result is shown within its call, if the call is there."""
     shown: list[MessageShown] = []
     for index, message in enumerate(messages):
         if message.role == "tool" and shown:
-            continue  # its words stand in the message that called it
-        # The chat has blocks of answers alone; what others say looks the same.
+            continue  # its text is shown in the message with the call
+        # The chat has blocks for answers only; other messages are shown in the same way.
         said = Message("assistant", message.parts)
         blocks = answer_shown((said, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
         shown.append(MessageShown(message.role, message.name or "", blocks))
@@ -119,7 +119,7 @@ def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
 
 
 def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
-    """Blocks as the chat has them. `first` is the number of the first picture or file among them."""
+    """The messages as blocks like the chat's. `first` is the number of the first image or file."""
     blocks = blocks_of(ChatAnswer(messages=tuple(messages)))
     return tuple(_renumber(block, first) for block in blocks) if first else blocks
 
@@ -164,7 +164,7 @@ def _turn(seen: CaseObservation, score: CaseScore | None) -> TurnShown:
 
 
 def _show_expectation(message: CaseMessage) -> MessageShown:
-    """What a suite expects; a file is shown by its name."""
+    """An expected message of a suite; a file is shown by its name."""
     parts: list[Part] = []
     for segment in message.segments:
         match segment:

@@ -1,4 +1,4 @@
-"""Runs that the page wants again or wants stopped. They go on behind the back of who wanted them."""
+"""Reruns started from the page. They continue in the background."""
 
 import asyncio
 import logging
@@ -7,19 +7,19 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.api.bodies import RerunWanted
+from sightline.evals.api.shapes import RerunWanted
 from sightline.evals.core.run_state import EvalBegan, EvalState, Key
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, Telling
-from sightline.evals.service.suite_reading import sound, suite_in
+from sightline.evals.service.suite_files import sound, suite_in
 
 _LOG = logging.getLogger("sightline.evals")
 
 
 class Reruns:
-    """Drives runs in this process. `environment` is what suites may name; `grown` is who runs something again that
-    began so, where that is not the `evaluation` itself."""
+    """Drives runs in this process. `environment` is what suites may refer to; `grown` returns the evaluation for a
+    rerun if it is not `evaluation`."""
 
     def __init__(
         self,
@@ -33,12 +33,12 @@ class Reruns:
         self._tasks: dict[str, asyncio.Task[EvalState]] = {}
 
     def is_here(self, run: str) -> bool:
-        """Whether this server drives it."""
+        """Whether this server drives the run."""
         return run in self._tasks
 
     async def again(self, run: str, body: RerunWanted) -> str:
-        """Run cases again; which run they are in. Where the suite's file is another by now, that is a new one: what a
-        run was begun with is written down and stays."""
+        """Rerun cases, and return the run's id. If the suite's file has changed, a new run is started, because a run
+        keeps the suite it was started with."""
         shown = await self._evaluation.show(run)
         keys = _keys_to_rerun(shown.standing, body)
         changed = await asyncio.to_thread(self._newer_suite, shown)
@@ -47,23 +47,23 @@ class Reruns:
             names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
             return await self._anew(shown, changed, names, body.target)
         evaluation = self._grown(shown.standing.began)
-        await self._start(run, lambda heard: evaluation.rerun(run, heard, keys=keys))
+        await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
 
     async def stop(self, run: str) -> None:
-        """Begin nothing more of it."""
+        """Stop a run."""
         await self._evaluation.show(run)
         self._evaluation.stop(run)
 
     async def close(self) -> None:
-        """Leave all of them as they stand, so that they can be gone on with."""
+        """Interrupt all runs; they can be resumed."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _newer_suite(self, shown: RunSnapshot) -> Suite | None:
-        """The suite as its file has it now, if that is another than the run was begun with."""
+        """The suite as its file is now; None if that is what the run was started with."""
         began = shown.standing.began.suite
         if not began.sha256 or self._evaluation.files.read(began.file) is None:
             return None
@@ -82,14 +82,14 @@ class Reruns:
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
 
-        async def driven(heard: Telling) -> EvalState:
-            return await evaluation.run(suite, targets, options, heard, judges=began.judges, run=run)
+        async def driven(on_progress: Telling) -> EvalState:
+            return await evaluation.run(suite, targets, options, on_progress, judges=began.judges, run=run)
 
         await self._start(run, driven)
         return run
 
     async def _start(self, run: str, drive: Callable[[Telling], Coroutine[object, object, EvalState]]) -> None:
-        """Start it, and wait until it is written down that it goes on, or why it cannot."""
+        """Start driving a run, and wait until its start is stored or has failed."""
         if run in self._tasks:
             raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
         loop = asyncio.get_running_loop()
@@ -108,11 +108,11 @@ class Reruns:
     def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
         self._tasks.pop(run, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.warning("a run of a suite has stopped: %s", error)  # its facts say how far it got
+            _LOG.warning("a run of a suite has stopped: %s", error)  # its log says how far it got
 
 
 def _keys_to_rerun(standing: EvalState, body: RerunWanted) -> tuple[Key, ...] | None:
-    """What is to be run again; None: everything that did not pass."""
+    """The trials to rerun; None means everything that did not pass."""
     targets = [spec.name for spec in standing.began.targets]
     if body.target and body.target not in targets:
         hint = f"It has {', '.join(targets)}."

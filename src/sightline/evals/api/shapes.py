@@ -1,6 +1,6 @@
-"""The answers about suites as values. The page's types are written from these."""
+"""The JSON bodies of the calls about evals. The page's types are generated from these."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -16,13 +16,72 @@ from sightline.evals.service.past_evals import State
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
+_MOST = 10_000
+
+Names: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=_MOST)]
+
+
+class RerunWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rerun these cases on one target or all; without names, everything that did not pass."""
+
+    cases: Names | None = None
+    target: str = ""
+
+
+class MakeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Make a case of these exchanges. From turn `from_turn` on, the conversation is held live."""
+
+    exchanges: Names
+    from_turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    name: str = ""
+
+
+class SaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Append the cases of this text to a suite below the configured folder. `exchanges` and the fields after it are
+    those with which the case was made: the files that it names come from them."""
+
+    file: str
+    yaml: str
+    exchanges: Annotated[tuple[str, ...], msgspec.Meta(max_length=_MOST)] = ()
+    from_turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    name: str = ""
+
+
+class CaseSaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Write this value at this path of a case. `sha256` is the hash of the file that the user saw; by default that of
+    the run's start. `dry` only computes the change."""
+
+    case: str
+    path: tuple[str | int, ...]
+    value: Json
+    sha256: str = ""
+    dry: bool = False
+
+
+class AdoptWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Write a user's edit of a trial's request into its case."""
+
+    case: str
+    target: str
+    trial: Annotated[int, msgspec.Meta(ge=0)] = 0
+    sha256: str = ""
+    dry: bool = False
+
+
+class CaseUndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Undo the change that gave the file this hash."""
+
+    case: str
+    sha256: str
+
+
 TrialStatus: TypeAlias = Status | Literal["running", "waiting"]
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's
-    interval, within 0 and 1. `cost_at_least` is what is known of the cost, and `cost_unknown` how many answers and
-    judgements it leaves out. `said` is the same in sentences."""
+    """The figures of one target. Unknown values are null, not 0. `low` and `high` are the ends of the mean's confidence
+    interval, within 0 and 1. `cost_at_least` is the known cost, `cost_unknown` how many answers and judgements it
+    leaves out. `said` is the same in sentences."""
 
     target: str
     results: int
@@ -49,7 +108,7 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvalBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in one line. `of` is how many results it will have, `done` how many it has."""
+    """A run as one row. `of` is how many results it will have, `done` how many it has."""
 
     run: str
     name: str
@@ -64,8 +123,8 @@ class EvalBrief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One try of a case on a target; one that has no result yet waits or is running. `reason` is why it has no answer,
-    or no better score, in one line."""
+    """One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or
+    no better score, in one line."""
 
     trial: int
     status: TrialStatus
@@ -106,8 +165,8 @@ class GraderFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvalShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A run. `version` counts its facts, `why` is how it ended. `is_here`: this server drives it, and can stop it.
-    `file_sha256` is the hash that the suite's file had."""
+    """A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop
+    it. `file_sha256` is the hash of the suite's file at the start."""
 
     run: str
     name: str
@@ -128,7 +187,7 @@ class EvalShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageShown(msgspec.Struct, frozen=True):
-    """A message, in blocks as the chat has them."""
+    """A message in blocks like the chat's."""
 
     role: str
     name: str
@@ -136,7 +195,7 @@ class MessageShown(msgspec.Struct, frozen=True):
 
 
 class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of a conversation that was held live: what was sent in it, what was said, and what graders say."""
+    """One turn of a live conversation: what was sent, the answer, and the graders' scores."""
 
     messages: tuple[MessageShown, ...]
     answer: tuple[Block, ...]
@@ -151,10 +210,10 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told.
-    `is_edited`: a person changed a request of it on its way; `messages` are as they were sent then too.
-    `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's
-    hash. `run` is the run with tools that it took, where it took one."""
+    """One trial of a case. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited`
+    means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file
+    has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a
+    target with tools."""
 
     case: str
     group: str
@@ -200,7 +259,7 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 class PassShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for how often cases pass; `p` is McNemar's exact test where each was tried once."""
+    """The comparison of pass rates; `p` is McNemar's exact test if each case has one trial."""
 
     difference: float
     low: float | None
@@ -211,7 +270,7 @@ class PassShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One case on both sides. `is_same_request` and `is_same_answer` tell whether they agree; null: nobody knows."""
+    """One case on both sides. `is_same_request` and `is_same_answer` say whether they agree; null if unknown."""
 
     case: str
     group: str
@@ -228,7 +287,7 @@ class ComparedCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs that are compared."""
+    """One side of a comparison."""
 
     run: str
     name: str
@@ -237,18 +296,18 @@ class ComparedSide(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Distributions(msgspec.Struct, frozen=True):
-    """The scores of the cases that are compared, on both sides."""
+    """The scores of the compared cases on both sides."""
 
     a: tuple[float, ...]
     b: tuple[float, ...]
 
 
 class CompareShown(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs on the cases that both have. The first sentence of `said` is what may be said of them, or that nothing
-    may. `difference` is the mean of the pairs' differences, `b` less `a`, `p` that of the permutation test `test`.
+    """Two runs compared on their common cases. The first sentence of `said` is the conclusion, or that there is none.
+    `difference` is the mean of the paired differences, `b` less `a`; `p` is that of the permutation test `test`.
 
-    `bounds` are the difference had everything untold gone against `b`, and had it gone for it. `smallest` is the true
-    difference that these cases would often show, `needed` how many cases the one seen would take.
+    `bounds` are the difference if every missing result had gone against `b`, and for it. `smallest` is the true
+    difference that these cases would usually show, `needed` how many cases the observed one would take.
     """
 
     a: ComparedSide
@@ -285,7 +344,7 @@ class CompareShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a suite on one target. `change` says what changed since the run before, on the cases of both."""
+    """One run of a suite on one target. `change` is the change since the previous run, on their common cases."""
 
     run: str
     at: float
@@ -300,7 +359,7 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteShown(msgspec.Struct, frozen=True):
-    """A suite below the configured folder. `problems` keep it from running where `cases` is null."""
+    """A suite below the configured folder. If `cases` is null, `problems` keep it from running."""
 
     file: str
     name: str
@@ -309,16 +368,14 @@ class SuiteShown(msgspec.Struct, frozen=True):
 
 
 class SuitesShown(msgspec.Struct, frozen=True):
-    """All of them."""
-
     folder: str
     files: tuple[SuiteShown, ...]
 
 
 class MadeShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that is proposed. `files` are those that it names, which are written beside the suite when it is saved;
-    `placeholders` are the words that its variables stand for, `left` what is not in it. `turns` is how many turns the
-    conversation has, `suites` are the files that it could be saved to."""
+    """A proposed case. `files` are those that it names, which are written beside the suite on saving; `placeholders`
+    are the values of its variables, `left` what was left out. `turns` is the number of turns of the conversation,
+    `suites` are the files to which it could be saved."""
 
     name: str
     yaml: str
@@ -331,8 +388,7 @@ class MadeShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeShown(msgspec.Struct, frozen=True):
-    """The lines of a file that a change is about, before it and behind it, with some around them. `line` is the number
-    of the first of them."""
+    """The changed lines of a file before and after the change, with context. `line` is the number of the first."""
 
     line: int
     before: str
@@ -340,8 +396,8 @@ class ChangeShown(msgspec.Struct, frozen=True):
 
 
 class SavedShown(msgspec.Struct, frozen=True):
-    """What was written, or would be: the file, its new hash, the cases that are new or changed, and what is other in
-    the file where it was there before."""
+    """What was or would be written: the file, its new hash, the new or changed cases, and the changed lines of an
+    existing file."""
 
     file: str
     sha256: str

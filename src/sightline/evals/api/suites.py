@@ -1,19 +1,28 @@
-"""The suites of the configured folder: listed, and written to by what is made of the record or changed on the page."""
+"""The suites of the configured folder: list them, make cases from the record, and write changes of the page into
+them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.evals.api.bodies import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
-from sightline.evals.api.shapes import ChangeShown, MadeShown, SavedShown, SuiteShown, SuitesShown
+from sightline.evals.api.shapes import (
+    CaseSaveWanted,
+    CaseUndoWanted,
+    ChangeShown,
+    MadeShown,
+    MakeWanted,
+    SavedShown,
+    SaveWanted,
+    SuiteShown,
+    SuitesShown,
+)
 from sightline.evals.core.making.case import MadeCase
 from sightline.evals.core.reading.files import Need, join_path, refusal_of
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.core.suite import Case
-from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.suite_reading import suite_in
+from sightline.evals.service.suite_files import conversation, make_masked_case, suite_in, turns_in
 from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.model.json import Json
 from sightline.store.store import Store
@@ -22,7 +31,7 @@ _AROUND = 3
 
 
 def diff_lines(before: bytes, after: bytes) -> ChangeShown:
-    """All lines from the first that is other to the last, on both sides."""
+    """All lines from the first to the last difference, on both sides, with some context."""
     old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (before, after))
     most = min(len(old), len(new))
     same = next((place for place in range(most) if old[place] != new[place]), most)
@@ -36,8 +45,8 @@ _MOST_UNDOABLE = 32
 
 
 class Suites:
-    """`folder` is below the evaluation's; nothing is written outside of it. `environment` is what suites may name, and
-    `secrets` are the values that no case may hold."""
+    """`folder` is below the evaluation's root; nothing is written outside of it. `environment` is what suites may refer
+    to, `secrets` are values that no case may contain."""
 
     def __init__(
         self,
@@ -60,11 +69,11 @@ class Suites:
         self._undoable: dict[str, tuple[str, bytes]] = {}
 
     async def list_suites(self) -> SuitesShown:
-        """All suites there are, each read anew."""
+        """List all suites; each is parsed again."""
         return SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
 
     async def make(self, body: MakeWanted) -> MadeShown:
-        """A case of exchanges, to be looked at first."""
+        """Propose a case made of exchanges."""
         recorded = await conversation(self._store, body.exchanges, now=self._now())
         made = make_masked_case(recorded, self._name(body.name, body.exchanges), self._secrets, body.from_turn)
         words = made.case.get("vars")
@@ -80,7 +89,7 @@ class Suites:
         )
 
     async def save(self, body: SaveWanted) -> SavedShown:
-        """Append it to a suite, with the files of the exchanges that the text still names."""
+        """Append a case to a suite, and write the files of the exchanges that its text still names."""
         file = self._path_below(body.file)
         made: MadeCase | None = None
         if body.exchanges:
@@ -91,7 +100,6 @@ class Suites:
             return _show_write(await asyncio.to_thread(self._writer.append, file, body.yaml, beside))
 
     async def change(self, run: str, body: CaseSaveWanted) -> SavedShown:
-        """Write one value of a run's case back into its file."""
         standing = (await self._evaluation.show(run)).standing
         case = standing.cases.get(body.case)
         if case is None:
@@ -102,7 +110,7 @@ class Suites:
     async def write_values(
         self, standing: EvalState, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
     ) -> SavedShown:
-        """Write values of a case into its file, or only tell what would change there."""
+        """Write values of a case into its file, or only compute what would change."""
         file = case.place.file
         if not self._is_ours(file):
             message = f"{file} is not below the folder {self._folder!r}"
@@ -121,7 +129,7 @@ class Suites:
         return SavedShown(written.file, written.sha256, written.cases, change)
 
     async def undo(self, _run: str, body: CaseUndoWanted) -> SavedShown:
-        """The file byte for byte as it was before the change that made it the one of this hash."""
+        """Undo the change that gave the file this hash; the file is byte for byte as before."""
         file, before = self._undoable.get(body.sha256, ("", b""))
         if not file:
             message = "this change cannot be taken back any more"
@@ -132,7 +140,7 @@ class Suites:
         return _show_write(written)
 
     def source(self, case: Case) -> tuple[str, Json]:
-        """The hash of a case's file and the case as it is written there; nothing where it cannot be written back."""
+        """The hash of a case's file and the case as written there; empty if it cannot be written back."""
         if not self._is_ours(case.place.file):
             return "", None
         _, sha256, written = self._writer.source(case)
@@ -153,7 +161,7 @@ class Suites:
         return found
 
     def _path_below(self, file: str) -> str:
-        """A file below the folder, which may be named with it or without."""
+        """The path of a file below the folder, given with or without the folder's name."""
         path = file if self._is_ours(file) else join_path(self._folder, file)
         if refusal_of(file) is not None or not path or not self._is_ours(path):
             message = f"{file!r} is no file below the folder {self._folder!r}"

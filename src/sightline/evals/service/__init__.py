@@ -1,3 +1,2 @@
-"""Running evals: the cases of a suite are delivered to targets through the same engine as everything else, graded, and
-written down as they come. It imports what the engine may, drives the generators of `evals`, and never decides by itself
-what an answer is worth."""
+"""Runs suites: delivers each case to each target through the same engine as every other request, grades the answers and
+logs the results. The rules of grading are in `evals.core`; this package drives them and does the input and output."""

@@ -1,4 +1,4 @@
-"""What a program has written about its work: AgentV's JSON, the event lines of two coding agents, or plain words."""
+"""Parses the output of a command target: AgentV's JSON, the JSONL events of Codex and Claude Code, or plain text."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ OutputForm: TypeAlias = Literal["", "codex", "claude"]
 
 
 def read_output(data: bytes, form: OutputForm = "") -> CaseObservation:
-    """What the program did and said. That it says itself that it failed is a fault."""
+    """Parse output of this form into an observation. Raises a fault if the program itself reports a failure."""
     match form:
         case "codex":
             return _codex(_lines(data))
@@ -25,15 +25,15 @@ def read_output(data: bytes, form: OutputForm = "") -> CaseObservation:
             return _agentv(data)
 
 
-class _Story:
-    """What an agent did, in the order in which it is told."""
+class _Transcript:
+    """Collects the messages and tool uses of an agent in the order of its events."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.uses: dict[str, ToolUse] = {}
         self.words = ""
 
-    def say(self, text: str, calls: Iterable[ToolUse] = ()) -> None:
+    def add_text(self, text: str, calls: Iterable[ToolUse] = ()) -> None:
         parts: list[Part] = [Text(text)] if text else []
         for call in calls:
             self.uses[call.id] = call
@@ -77,26 +77,26 @@ class _Story:
 
 
 def _agentv(data: bytes) -> CaseObservation:
-    """One object with `text` or `output`; anything else is the answer itself, also where it is JSON."""
+    """Parse one object with `text` or `output`. Anything else is the answer itself, even if it is JSON."""
     try:
         value = decode(data)
     except Fault:
         value = None
-    story = _Story()
+    transcript = _Transcript()
     if not isinstance(value, dict) or not ("text" in value or "output" in value):
         text = data.decode("utf-8", "replace").strip()
-        story.say(text)
-        return story.to_observation(text, usage=None, is_traced=False)
-    _tell_output(value.get("output"), story)
-    told = value.get("text")
-    if isinstance(told, str):
-        if not any(message.role == "assistant" for message in story.messages):
-            story.say(told)
-        story.words = told
+        transcript.add_text(text)
+        return transcript.to_observation(text, usage=None, is_traced=False)
+    _add_output(value.get("output"), transcript)
+    answer = value.get("text")
+    if isinstance(answer, str):
+        if not any(message.role == "assistant" for message in transcript.messages):
+            transcript.add_text(answer)
+        transcript.words = answer
     duration = _number(value.get("duration_ms"))
     seconds = None if duration is None else duration / 1000
-    return story.to_observation(
-        story.words,
+    return transcript.to_observation(
+        transcript.words,
         usage=_usage(value.get("token_usage"), "input", "output", "cached"),
         cost=_number(value.get("cost_usd")),
         seconds=seconds,
@@ -104,27 +104,27 @@ def _agentv(data: bytes) -> CaseObservation:
     )
 
 
-def _tell_output(output: Json, story: _Story) -> None:
+def _add_output(output: Json, transcript: _Transcript) -> None:
     if isinstance(output, str):
-        story.say(output)
+        transcript.add_text(output)
     for message in output if isinstance(output, list) else ():
         if not isinstance(message, dict) or message.get("role") not in (None, "assistant"):
             continue
-        told = message.get("tool_calls")
-        calls = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
-        named = [(_id(call, len(story.uses) + number), call) for number, call in enumerate(calls, 1)]
-        story.say(
+        listed = message.get("tool_calls")
+        calls = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        named = [(_id(call, len(transcript.uses) + number), call) for number, call in enumerate(calls, 1)]
+        transcript.add_text(
             _content(message.get("content")),
             [_use(name, call) for name, call in named],
         )
         for name, call in named:
             if "output" in call:
                 use = _use(name, call)
-                story.answer(name, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
+                transcript.answer(name, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
 
 
 def _use(name: str, call: JsonObject) -> ToolUse:
-    """A call, with how long it took and whether it failed: both may be told of one whose result is not."""
+    """A tool call with its duration and error flag; both may be present without a result."""
     duration = _number(call.get("duration_ms"))
     return ToolUse(
         name=str(call.get("tool", "")),
@@ -148,7 +148,7 @@ def _content(content: Json) -> str:
 
 
 def _block(block: JsonObject) -> str:
-    """Words, or what stands in their place: a file is named, for its content is not here."""
+    """The text of a block. A file is represented by its name because its content is not available."""
     if block.get("type") in ("file", "image"):
         name = next((block[key] for key in ("path", "source", "value") if block.get(key)), "")
         return f"[{block['type']}: {_text(name) if not str(name).startswith('data:') else 'data'}]"
@@ -159,12 +159,12 @@ def _block(block: JsonObject) -> str:
 
 
 def _codex(events: list[JsonObject]) -> CaseObservation:
-    story, usage, rounds = _Story(), None, 0
+    transcript, usage, rounds = _Transcript(), None, 0
     for event in events:
         item = event.get("item")
         match event.get("type"):
             case "item.completed" if isinstance(item, dict):
-                _tell_item(item, story)
+                _add_item(item, transcript)
             case "turn.completed":
                 usage = _usage(event.get("usage"), "input_tokens", "output_tokens", "cached_input_tokens")
                 rounds += 1
@@ -177,29 +177,31 @@ def _codex(events: list[JsonObject]) -> CaseObservation:
                 pass
     if not rounds:
         raise _failure("codex", "it did not come to the end of its turn")
-    return story.to_observation(story.words, usage=usage, rounds=rounds)
+    return transcript.to_observation(transcript.words, usage=usage, rounds=rounds)
 
 
-def _tell_item(item: JsonObject, story: _Story) -> None:
-    name = str(item.get("id", f"item_{len(story.uses)}"))
+def _add_item(item: JsonObject, transcript: _Transcript) -> None:
+    name = str(item.get("id", f"item_{len(transcript.uses)}"))
     failed = item.get("status") in ("failed", "declined")
     match item.get("type"):
         case "agent_message":
-            story.say(_text(item.get("text")))
+            transcript.add_text(_text(item.get("text")))
         case "command_execution":
-            story.say("", [ToolUse(name="shell", arguments={"command": item.get("command")}, id=name)])
-            story.answer(name, _text(item.get("aggregated_output")), is_error=failed or bool(item.get("exit_code")))
+            transcript.add_text("", [ToolUse(name="shell", arguments={"command": item.get("command")}, id=name)])
+            transcript.answer(
+                name, _text(item.get("aggregated_output")), is_error=failed or bool(item.get("exit_code"))
+            )
         case "mcp_tool_call":
             tool = f"{item.get('server')}__{item.get('tool')}"
-            story.say("", [ToolUse(name=tool, arguments=item.get("arguments"), id=name)])
+            transcript.add_text("", [ToolUse(name=tool, arguments=item.get("arguments"), id=name)])
             came = item.get("error") if failed else item.get("result")
-            story.answer(name, _text(came), is_error=failed)
+            transcript.answer(name, _text(came), is_error=failed)
         case "file_change":
-            story.say("", [ToolUse(name="apply_patch", arguments={"changes": item.get("changes")}, id=name)])
-            story.answer(name, _text(item.get("status")), is_error=failed)
+            transcript.add_text("", [ToolUse(name="apply_patch", arguments={"changes": item.get("changes")}, id=name)])
+            transcript.answer(name, _text(item.get("status")), is_error=failed)
         case "web_search":
-            story.say("", [ToolUse(name="web_search", arguments={"query": item.get("query")}, id=name)])
-            story.answer(name, "")
+            transcript.add_text("", [ToolUse(name="web_search", arguments={"query": item.get("query")}, id=name)])
+            transcript.answer(name, "")
         case _:
             pass
 
@@ -208,18 +210,18 @@ def _tell_item(item: JsonObject, story: _Story) -> None:
 
 
 def _claude(events: list[JsonObject]) -> CaseObservation:
-    story, end = _Story(), None
+    transcript, end = _Transcript(), None
     for event in events:
         message = event.get("message")
         blocks = message.get("content") if isinstance(message, dict) else None
         if event.get("type") == "assistant":
-            _tell_blocks(blocks, story)
+            _add_blocks(blocks, transcript)
         elif event.get("type") == "user" and isinstance(blocks, list):
             for block in blocks:
                 if isinstance(block, dict) and block.get("type") == "tool_result":
                     content = block.get("content")
                     text = _content(content)
-                    story.answer(str(block.get("tool_use_id", "")), text, is_error=block.get("is_error") is True)
+                    transcript.answer(str(block.get("tool_use_id", "")), text, is_error=block.get("is_error") is True)
         elif event.get("type") == "result":
             end = event
     if end is None:
@@ -227,8 +229,8 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
     if end.get("is_error") is True:
         raise _failure("claude", _text(end.get("result")) or _text(end.get("subtype")))
     duration, turns = _number(end.get("duration_ms")), end.get("num_turns")
-    return story.to_observation(
-        _text(end.get("result")) or story.words,
+    return transcript.to_observation(
+        _text(end.get("result")) or transcript.words,
         usage=_claude_usage(end.get("usage")),
         cost=_number(end.get("total_cost_usd")),
         seconds=None if duration is None else duration / 1000,
@@ -236,20 +238,20 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
     )
 
 
-def _tell_blocks(blocks: Json, story: _Story) -> None:
-    told = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
-    story.say(
-        "".join(_text(block.get("text")) for block in told if block.get("type") == "text"),
+def _add_blocks(blocks: Json, transcript: _Transcript) -> None:
+    found = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    transcript.add_text(
+        "".join(_text(block.get("text")) for block in found if block.get("type") == "text"),
         [
             ToolUse(name=str(block.get("name", "")), arguments=block.get("input"), id=str(block.get("id", "")))
-            for block in told
+            for block in found
             if block.get("type") == "tool_use"
         ],
     )
 
 
 def _claude_usage(value: Json) -> Usage | None:
-    """Cached and cache-written tokens are no part of its count of the input."""
+    """Parse usage. Claude's `input_tokens` excludes cached and cache-written tokens, so they are added."""
     if not isinstance(value, dict) or not isinstance(given := value.get("input_tokens"), int):
         return None
     cached, written = _count(value.get("cache_read_input_tokens")), _count(value.get("cache_creation_input_tokens"))
@@ -267,7 +269,7 @@ def _claude_usage(value: Json) -> Usage | None:
 
 
 def _lines(data: bytes) -> list[JsonObject]:
-    """The objects, a line each; other lines are what a program says to a person."""
+    """Parse JSON objects, one a line. Other lines are meant for a person and are skipped."""
     found: list[JsonObject] = []
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):

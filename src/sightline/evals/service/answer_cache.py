@@ -45,36 +45,32 @@ class Answers(Protocol):
 
     def key(self, prepared: Prepared, sample: int) -> str:
         """What makes a request the same."""
-        ...
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer to a request with this hash; None where there is none."""
-        ...
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""
-        ...
 
     async def flush(self) -> None:
         """All of it is written down."""
-        ...
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
     """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
     choice = prepared.choice
-    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
-    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+    identity = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(identity).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
     """The answer of an exchange on record; None where it has none, or is another request's."""
-    told = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
-    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
+    recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
         return None
     began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
     ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
-    return Found(told.reply(), exchange, max(0.0, ended - began))
+    return Found(recorded.reply(), exchange, max(0.0, ended - began))
 
 
 class AnswerCache:

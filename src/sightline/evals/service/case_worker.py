@@ -1,10 +1,16 @@
-"""One case on one target: delivered, answered, graded."""
+"""Workers, which run cases: the interface, and the worker that runs them in this process.
 
-from collections.abc import Mapping
+A case is delivered to its target, and the answer is graded.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
+from sightline.agent.tools.commands import without
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
@@ -16,11 +22,13 @@ from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status
 from sightline.evals.core.run_state import EvalBegan, Key
 from sightline.evals.core.suite import Case, CaseMessage
-from sightline.evals.core.target import FileForm
+from sightline.evals.core.target import FileForm, TargetSpec
+from sightline.evals.service.context import EvalRun, Sharing
 from sightline.evals.service.grading import Graders
-from sightline.evals.service.observation import describe_fault
+from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import CaseQuestion, CaseTarget
+from sightline.evals.service.target import CaseQuestion, CaseTarget, describe_fault
+from sightline.evals.service.targets import Targets
 from sightline.exchange.hold_changes import Changes, apply_changes
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
@@ -30,15 +38,15 @@ _MOST_KEPT = 64 << 20
 
 
 @dataclass
-class FileShelf:
-    """Contents of files, kept for the next case as long as there is room."""
+class FileCache:
+    """Caches the contents of case files up to a total size."""
 
     files: SuiteFiles
     _kept: dict[str, bytes] = field(default_factory=dict)
     _size: int = 0
 
     def contents(self, paths: tuple[str, ...]) -> dict[str, bytes]:
-        """What these files hold; one that is not there is left out, and told by whoever needs it."""
+        """Read these files. Missing files are left out; the code that needs one reports it."""
         found: dict[str, bytes] = {}
         for path in paths:
             data = self._kept.get(path)
@@ -58,9 +66,19 @@ class FileShelf:
         self._size += len(data)
 
 
+class Worker(Protocol):
+    """Runs as many cases at once as it is given; the scheduler decides how many and in which order. A worker elsewhere
+    shares rate limits with all others."""
+
+    async def run(self, key: Key) -> CaseResult:
+        """Run one trial of a case on a target. Failures of the case are in the result."""
+
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What came of a case, before it is a row."""
+class _CaseOutcome:
+    """The parts of a case's result before they become a `Result`."""
 
     score: CaseScore
     observation: CaseObservation
@@ -70,12 +88,12 @@ class _Told:
 
 @dataclass
 class CaseWorker:
-    """Runs cases in this process."""
+    """A worker that runs cases in this process."""
 
     began: EvalBegan
     targets: Mapping[str, CaseTarget]
     graders: Graders
-    shelf: FileShelf
+    shelf: FileCache
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
@@ -86,16 +104,18 @@ class CaseWorker:
         self._files = {case.id: files_of(case) for case in self.began.suite.cases}
 
     async def run(self, key: Key) -> CaseResult:
-        """The result. A case that cannot be delivered has an error in place of an answer."""
+        """Run a case and return its result. A case that cannot be delivered gets an execution error."""
         name, target, trial = key
         case, at, began = self._cases[name], self.clock.now(), self.clock.monotonic()
         try:
             if case.turns:
-                came = await self._conversation(case, self.targets[target], trial)
+                outcome = await self._conversation(case, self.targets[target], trial)
             else:
-                came = await self._exchange(case, self.targets[target], trial)
+                outcome = await self._exchange(case, self.targets[target], trial)
         except Fault as fault:
-            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _not_sent(fault))
+            outcome = _CaseOutcome(
+                CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _not_sent(fault)
+            )
         return CaseResult(
             case=name,
             target=target,
@@ -103,30 +123,30 @@ class CaseWorker:
             suite=self.began.suite.name,
             group=case.group,
             tags=case.tags,
-            status=_status(came),
-            score=came.score,
-            observation=came.observation,
-            turns=came.turns,
-            cached=came.is_cached,
+            status=_status(outcome),
+            score=outcome.score,
+            observation=outcome.observation,
+            turns=outcome.turns,
+            cached=outcome.is_cached,
             at=at,
             seconds=self.clock.monotonic() - began,
         )
 
     async def close(self) -> None:
-        """End what targets have started."""
+        """Close all targets."""
         for target in self.targets.values():
             await target.close()
 
-    async def _exchange(self, case: Case, target: CaseTarget, trial: int) -> _Told:
+    async def _exchange(self, case: Case, target: CaseTarget, trial: int) -> _CaseOutcome:
         delivery = self._deliver(case, target, case.messages)
         given = await target.answer(self._question_for(case, delivery, delivery.messages, trial))
         grading = self._grading(case, delivery.messages, delivery.question)
         score = await self.graders.grade(self._ready(case), given.observation, grading, target.spec, trial)
-        return _Told(score, given.observation, is_cached=given.is_cached)
+        return _CaseOutcome(score, given.observation, is_cached=given.is_cached)
 
-    async def _conversation(self, case: Case, target: CaseTarget, trial: int) -> _Told:
-        """Turn by turn, each with what the target really said before. After a turn that failed it ends if the case says
-        so, and after one without an answer in any case."""
+    async def _conversation(self, case: Case, target: CaseTarget, trial: int) -> _CaseOutcome:
+        """Run a conversation turn by turn; each turn is sent with the target's own earlier answers. It ends after a
+        turn without an answer, and after a failed turn if the case says so."""
         observations: list[CaseObservation] = []
         scores: list[CaseScore] = []
         are_cached = True
@@ -138,13 +158,13 @@ class CaseWorker:
             except Fault as fault:
                 if not observations:
                     raise
-                # What was answered before it stays in the result, with what it cost.
+                # Answers of earlier turns stay in the result, with their cost.
                 observations.append(_not_sent(fault))
                 scores.append(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"))
                 break
             messages = last_exchanges(apply_changes(delivery.messages, changes), case.window_size)
             given = await target.answer(self._question_for(case, delivery, messages, trial))
-            changes += given.changes  # what was edited on its way stays as it was sent
+            changes += given.changes  # messages that a user edited in a hold stay as they were sent
             are_cached = are_cached and given.is_cached
             is_last = number + 1 == len(case.turns)
             observation = given.observation if is_last else _answerable(given.observation)
@@ -161,10 +181,10 @@ class CaseWorker:
             if observation.error or has_failed:
                 break
         whole = as_one(observations)
-        score = await self._together(case, target, trial, scores, whole)
-        return _Told(score, whole, tuple(observations), are_cached)
+        score = await self._combine_scores(case, target, trial, scores, whole)
+        return _CaseOutcome(score, whole, tuple(observations), are_cached)
 
-    async def _together(
+    async def _combine_scores(
         self, case: Case, target: CaseTarget, trial: int, scores: list[CaseScore], whole: CaseObservation
     ) -> CaseScore:
         said: CaseScore | None = None
@@ -177,7 +197,7 @@ class CaseWorker:
         return together(scores, said, case.aggregation, threshold, not_held=left)
 
     def _ready(self, case: Case, turn: int | None = None) -> tuple[Grader, ...]:
-        """The graders of a case or of one of its turns, read once for all targets and trials."""
+        """The parsed graders of a case or one of its turns, cached for all targets and trials."""
         found = self._graders.get((case.id, turn))
         if found is None:
             specs = case.graders if turn is None else case.turns[turn].graders
@@ -211,10 +231,44 @@ class CaseWorker:
         )
 
 
+@asynccontextmanager
+async def open_case_worker(
+    run: EvalRun, specs: Sequence[TargetSpec], sharing: Sharing | None = None
+) -> AsyncIterator[CaseWorker]:
+    """Open a worker for these targets in this process. Raises a fault if a target's spec is wrong."""
+    began, clock, files = run.began, run.engine.clock, SuiteFiles(run.context.root)
+    targets = Targets(run, sharing)
+    environment = without(run.context.environment, run.context.secrets)
+    process, python = Process(clock), PythonGraders(environment)
+    opened: dict[str, CaseTarget] = {}
+    graders = Graders(
+        began.suite.file,
+        files,
+        targets.judging,
+        process,
+        python,
+        environment,
+        clock,
+        began.options.judge,
+        known=tuple(spec.name for spec in (*began.judges, *began.targets)),
+        make_token=run.context.make_token,
+    )
+    worker = CaseWorker(began, opened, graders, FileCache(files), clock)
+    try:
+        for spec in specs:
+            opened[spec.name] = await targets.open_target(spec)
+        yield worker
+    finally:
+        await worker.close()
+        await process.close()
+        await python.close()
+        await targets.close()
+
+
 def deliver_case(
-    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileShelf, form: FileForm
+    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileCache, form: FileForm
 ) -> Delivery:
-    """The messages of a case, or of one of its turns, for a target with this policy."""
+    """Build the messages of a case or of one of its turns for a target with this system policy."""
     if case.missing:
         hint = "Put it there, and run the suite again."
         raise Fault(Code.USAGE, f"{case.place}: there is no file {case.missing!r}", hint=hint)
@@ -229,27 +283,28 @@ def deliver_case(
 
 
 def _not_sent(fault: Fault) -> CaseObservation:
-    """That nothing was sent, and why; it has cost nothing."""
+    """An observation for a case that was not sent, with the reason and a cost of 0."""
     return CaseObservation(error=describe_fault(fault), error_code=fault.code.value, requests=0, cost=0.0)
 
 
 def _answerable(observation: CaseObservation) -> CaseObservation:
-    """An answer after which a conversation can go on: one that ends in calls of tools waits for what nobody brings."""
+    """Turn an answer that ends in tool calls into an error: no one runs the tools, so the conversation cannot
+    continue."""
     last = observation.messages[-1:]
     calls = [part.name for message in last for part in message.parts if isinstance(part, ToolCall)]
     if observation.error or not calls:
         return observation
     fault = Fault(
         Code.USAGE,
-        f"it called {', '.join(calls)}, and nobody runs declared tools: the next turn cannot follow",
+        f"it called {', '.join(calls)}, and declared tools are not run: the next turn cannot follow",
         hint="Use a target with toolsets, or end the case with this turn.",
     )
     return msgspec.structs.replace(observation, error=describe_fault(fault), error_code=fault.code.value)
 
 
-def _status(came: _Told) -> Status:
-    if came.observation.error:
+def _status(outcome: _CaseOutcome) -> Status:
+    if outcome.observation.error:
         return "execution_error"
-    if came.score.verdict == "not_graded":
+    if outcome.score.verdict == "not_graded":
         return "not_graded"
-    return "quality_failure" if came.score.verdict == "fail" else "ok"
+    return "quality_failure" if outcome.score.verdict == "fail" else "ok"

@@ -1,4 +1,4 @@
-"""A program that gets the flat question and gives an answer, in a process group that ends with it."""
+"""Command targets: a program that receives the flat question and prints an answer."""
 
 import re
 import shlex
@@ -15,10 +15,9 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.agent_output import OutputForm, read_output
-from sightline.evals.service.process import Process
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.processes import Process
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer, refuse_tools
+from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, refuse_tools
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
@@ -27,7 +26,7 @@ from sightline.wire.call import HttpRequest
 NAMES = ("PROMPT", "PROMPT_FILE", "OUTPUT_FILE", "FILES", "EVAL_ID", "ATTEMPT")
 SHELL = "/bin/sh"
 LONGEST_VALUE = 120_000
-"""Bytes that one argument or variable can have on Linux, with some room."""
+"""The most bytes that one argument or variable may have; Linux allows 128 KiB."""
 
 _PLACE = re.compile(r"\{(" + "|".join(NAMES) + r")\}")
 _PROGRAM_NEXT = re.compile(r"-[A-Za-z]*[ce]|--(?:eval|command|exec|print)")
@@ -39,14 +38,14 @@ _BY_FILE = "Use {PROMPT_FILE}: the program reads the prompt from there."
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Words to run, and the variables that they need beside the usual ones."""
+    """A command's words, and the extra environment variables it needs."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def places_of(command: str | Sequence[str]) -> frozenset[str]:
-    """The names that a command has places for."""
+    """The names of a command's placeholders."""
     words = [command] if isinstance(command, str) else command
     return frozenset(found[1] for word in words for found in _PLACE.finditer(word))
 
@@ -54,7 +53,7 @@ def places_of(command: str | Sequence[str]) -> frozenset[str]:
 def fill_command(
     command: str | Sequence[str], values: Mapping[str, str], files: Sequence[str] = (), files_format: str = "{path}"
 ) -> CommandLine:
-    """The command with these values and files in its places."""
+    """Fill the placeholders of a command with these values and files."""
     for name in places_of(command) - {"FILES"}:
         _check_value(name, values[name])
     for file in files:
@@ -66,7 +65,7 @@ def fill_command(
 
 
 def check(command: str | Sequence[str], files_format: str = "{path}") -> None:
-    """Refuse a command that could not be run safely, before there is anything to run."""
+    """Raise a fault if a command cannot be run safely."""
     fill_command(command, dict.fromkeys(NAMES, ""), ("file",), files_format)
 
 
@@ -100,7 +99,7 @@ def _file(piece: str, file: str) -> str:
 
 
 class _Shell:
-    """Reads a line as a shell does, as far as quotes go."""
+    """Scans a command line as a shell does, as far as quoting goes."""
 
     def __init__(self, command: str, values: Mapping[str, str], files: Sequence[str], files_format: str) -> None:
         self._command = command
@@ -131,7 +130,7 @@ class _Shell:
         return CommandLine((SHELL, "-c", "".join(written)), self._environment)
 
     def _step(self, at: int) -> int:
-        """Take in one letter, or two where the first takes away what the second means."""
+        """Consume one character, or two if the first escapes the second."""
         letter, following = self._command[at], self._command[at + 1 : at + 2]
         if letter == "\\" and self._quote != "'" and following:
             if _PLACE.match(self._command, at + 1):
@@ -163,7 +162,8 @@ class _Shell:
             self._word += letter
 
     def _check_nesting(self, at: int) -> None:
-        """Inside of these a shell reads anew, and a here-document has no quotes at all."""
+        """Refuse placeholders in nested commands, where quoting starts anew, and in here-documents, where there is
+        none."""
         text = self._command
         if (
             text[at] == "`"
@@ -207,7 +207,7 @@ _HEALTH_SECONDS = 30.0
 
 
 class Program(NamedTuple):
-    """A command, how its output is read, and whether it reads the question from its standard input."""
+    """A command, the form of its output, and whether it reads the question from standard input."""
 
     command: str | tuple[str, ...]
     form: OutputForm
@@ -215,7 +215,7 @@ class Program(NamedTuple):
 
 
 def program_of(spec: CommandSpec) -> Program:
-    """The command of a target. The ready ones ask nobody anything and tell in lines of JSON what they do."""
+    """The program of a target. The built-in ones (Claude Code, Codex) run without prompts and print JSONL events."""
     model = ("--model", spec.model) if spec.model else ()
     match spec.template:
         case "codex":
@@ -228,12 +228,12 @@ def program_of(spec: CommandSpec) -> Program:
 
 
 class CommandTarget:
-    """Runs the command once for each question. What stands in `environment` is all that it gets."""
+    """Runs the command once for each question, with only the variables in `environment`."""
 
     def __init__(
         self, spec: TargetSpec, files: SuiteFiles, environment: Mapping[str, str], clock: Clock, spending: Spending
     ) -> None:
-        assert spec.cli is not None  # whoever opens it has looked
+        assert spec.cli is not None  # checked when the target was opened
         self.spec = spec
         self._cli = spec.cli
         self._program = program_of(spec.cli)
@@ -253,7 +253,7 @@ class CommandTarget:
         return folder
 
     async def check_health(self, client: HttpClient | None) -> None:
-        """Whether it can be used at all; a fault if not, before any case is run."""
+        """Run the target's health check before any case. Raises a fault if it fails."""
         if self._cli.healthcheck_command:
             ended = await self._process.run(
                 ("/bin/sh", "-c", self._cli.healthcheck_command),
@@ -267,12 +267,14 @@ class CommandTarget:
             if client is None:
                 raise self._ill("its healthcheck has a URL, and there is nothing to fetch it with")
             request = HttpRequest("GET", self._cli.healthcheck_url, (), b"")
-            async with await client.send(request, Timeouts(first_byte=_HEALTH_SECONDS, idle=_HEALTH_SECONDS)) as told:
-                if told.status >= 400:
-                    raise self._ill(f"its healthcheck answered with status {told.status}")
+            async with await client.send(
+                request, Timeouts(first_byte=_HEALTH_SECONDS, idle=_HEALTH_SECONDS)
+            ) as response:
+                if response.status >= 400:
+                    raise self._ill(f"its healthcheck answered with status {response.status}")
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """What it answered; one that fails or takes too long has no answer."""
+        """Run the program. One that fails or times out yields an answer with an error."""
         began = self._clock.monotonic()
         try:
             refuse_tools(wanted, self.spec.name, "is a program, which has its own")
@@ -296,7 +298,7 @@ class CommandTarget:
         )
 
     async def close(self) -> None:
-        """End what runs."""
+        """Kill what still runs."""
         await self._process.close()
 
     async def _run_program(self, wanted: CaseQuestion) -> CaseObservation:

@@ -1,24 +1,33 @@
-"""What a program gives its evals besides an engine and a logbook."""
+"""What a run needs from the program, and what its targets share: rate limits and cached answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
+import msgspec
+
+from sightline.agent.service.run_answer import Equipping
 from sightline.agent.service.runner import Runner
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
-from sightline.catalog.facts import Prices
+from sightline.catalog.facts import Facts, Prices
 from sightline.catalog.provider import Provider
-from sightline.chat.service.tool_answerer import Equipment
 from sightline.errors import Code, Fault
+from sightline.evals.core.options import is_cached
+from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.service.answer_cache import AnswerCache, Answers
 from sightline.evals.service.cluster.remote import Elsewhere
+from sightline.evals.service.target import Spending
+from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.store.store import Store
+from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList
+from sightline.tokens.ledger import Ledger, SentRequest
+from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
-
-Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
+from sightline.transport.retry import format_duration
 
 
 def _no_prices(_provider: str, _model: str) -> Prices | None:
@@ -27,10 +36,10 @@ def _no_prices(_provider: str, _model: str) -> Prices | None:
 
 @dataclass(frozen=True, slots=True)
 class EvalContext:
-    """`root` is the folder below which suites and their files are. `environment` is all of it; commands get it without
-    the variables in `secrets`. `make_id` names exchanges, and `make_token` is what a grading command may ask models by.
-    `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
-    `elsewhere` is where cases are run, if not here."""
+    """`root` is the folder below which suites and their files are. `environment` is the whole environment; commands get
+    it without the variables in `secrets`. `make_id` names exchanges, `make_token` makes tokens for grading commands.
+    `process` names this process; `is_alive` says whether the process of a name still runs. `elsewhere` is the cluster,
+    if there is one."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -51,12 +60,156 @@ class EvalContext:
     elsewhere: Elsewhere | None = None
 
     def choice(self, model: str) -> ModelChoice:
-        """The model of this name, else the one that is meant where nobody names one."""
+        """The choice for a model's name, or for the default model."""
         name = model or self.default_model
         return choose(self.catalog, name, has_key=self.has_key) if name else default_choice(self.catalog, self.has_key)
 
     def require_store(self, why: str) -> Store:
-        """The record, which must be there for this."""
+        """The record's store. Raises a fault with this reason if there is none."""
         if self.store is None:
             raise Fault(Code.USAGE, f"there is no record, and {why}", hint="Name the data folder with --data.")
         return self.store
+
+
+LONGEST = 900.0
+"""The most seconds to wait for a limit. After that the case fails, and the run can be resumed later."""
+
+
+class Reservation:
+    """An admitted request. The ledger counts it as reserved until it is sent, so that no other request takes its
+    place."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, sent: SentRequest) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._sent: SentRequest | None = sent
+
+    def release(self) -> None:
+        """Give up the reservation: the request is sent now and counted by its sender, or never will be."""
+        if self._sent is not None:
+            self._ledger.unsent(self._sent, self._clock.now())
+            self._sent = None
+
+
+class Rates:
+    """Admits requests when their provider's limits allow it."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+
+    def counts_tokens(self, choice: ModelChoice) -> bool:
+        """Whether there is a token limit, so that the size of a request matters."""
+        limits = self._ledger.limits(choice.provider_name, choice.model, choice.facts)
+        return limits.tpm is not None or limits.tpd is not None
+
+    async def admit(self, choice: ModelChoice, tokens: int) -> Reservation:
+        """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
+        return await self.admit_model(choice.provider_name, choice.model, choice.facts, tokens)
+
+    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> Reservation:
+        """Like `admit`, for a caller without a `Choice`."""
+        while True:
+            now = self._clock.now()
+            wait = self._ledger.wait(provider, model, tokens, now, facts)
+            if wait.is_over:
+                sent = self._ledger.add_request(provider, model, tokens, now)
+                return Reservation(self._ledger, self._clock, sent)
+            if wait.is_endless:
+                message = f"about {tokens} tokens are more than the {wait.limit} of {model} ({wait.allowed:g})"
+                raise Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, message, hint="Make the case smaller.")
+            if wait.seconds > LONGEST:
+                message = f"the limit {wait.limit} of {provider} is used up for {format_duration(wait.seconds)}"
+                raise Fault(Code.RATE_LIMITED, message, hint="Go on with the run then: --rerun-failed.")
+            await self._clock.sleep(wait.seconds)
+
+
+def limit_choice(choice: ModelChoice, rpm: int | None, tpm: int | None) -> ModelChoice:
+    """The choice with a target's own limits where they are lower than the model's."""
+    facts = msgspec.structs.replace(choice.facts, rpm=_lower(choice.facts.rpm, rpm), tpm=_lower(choice.facts.tpm, tpm))
+    return ModelChoice(
+        choice.provider_name, choice.provider, choice.model, facts, choice.family, choice.route, choice.arriving
+    )
+
+
+def _lower(known: int | None, wanted: int | None) -> int | None:
+    known_limits = [each for each in (known, wanted) if each is not None]
+    return min(known_limits) if known_limits else None
+
+
+class Admitted(Protocol):
+    """A request that has been admitted."""
+
+    def release(self) -> None:
+        """Give up the reservation: the request is sent now and counted by its sender, or never will be."""
+
+
+class Admitting(Protocol):
+    """Admits requests when their provider's limits allow it."""
+
+    def counts_tokens(self, choice: ModelChoice) -> bool:
+        """Whether there is a token limit, so that the size of a request matters."""
+
+    async def admit(self, choice: ModelChoice, tokens: int) -> Admitted:
+        """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
+
+
+class Sharing(Protocol):
+    """What the targets of a run share."""
+
+    @property
+    def rates(self) -> Admitting:
+        """Admits their requests."""
+
+    async def answers(self, target: str) -> Answers | None:
+        """The answer cache of a target; None if caching is off."""
+
+    async def close(self) -> None:
+        """Flush the caches."""
+
+
+class OwnSharing:
+    """The sharing of a run in this process."""
+
+    def __init__(self, engine: Engine, logbook: Logbook, around: EvalContext, *, is_cached: bool) -> None:
+        self.rates = Rates(engine.memory.ledger, engine.clock)
+        self._engine = engine
+        self._logbook = logbook
+        self._around = around
+        self._is_cached = is_cached
+        self._caches: dict[str, AnswerCache] = {}
+        self._opening = asyncio.Lock()
+
+    async def answers(self, target: str) -> AnswerCache | None:
+        """The one answer cache of a target."""
+        store = self._around.store
+        if not self._is_cached or store is None:
+            return None
+        async with self._opening:
+            cache = self._caches.get(target)
+            if cache is None:
+                cache = AnswerCache(self._logbook, store, target, self._around.prices, self._engine.clock)
+                await cache.load()
+                self._caches[target] = cache
+            return cache
+
+    async def close(self) -> None:
+        for cache in self._caches.values():
+            await cache.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRun:
+    """What a run is driven with: its id, its first fact, and what it may use and spend."""
+
+    id: str
+    began: EvalBegan
+    engine: Engine
+    logbook: Logbook
+    context: EvalContext
+    spending: Spending
+
+    def own_sharing(self) -> OwnSharing:
+        """The sharing of a run whose cases run in this process."""
+        cached = is_cached(self.began.suite, self.began.options)
+        return OwnSharing(self.engine, self.logbook, self.context, is_cached=cached)

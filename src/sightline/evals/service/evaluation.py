@@ -1,4 +1,4 @@
-"""Runs of suites for everybody who wants one: begun, gone on with, run again in part, stopped, and looked at."""
+"""Starts, resumes, reruns, stops and shows runs of suites."""
 
 import asyncio
 import hashlib
@@ -32,17 +32,15 @@ from sightline.evals.core.run_state import (
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.case_worker import FileShelf, deliver_case
-from sightline.evals.service.cluster.provisioning import Crew, crew
-from sightline.evals.service.context import EvalContext
+from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
+from sightline.evals.service.cluster.pool import WorkerPlan, open_worker
+from sightline.evals.service.context import EvalContext, EvalRun, Rates
 from sightline.evals.service.eval_log import PREFIX, EvalLog
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.past_evals import Brief, PastEvals, State
 from sightline.evals.service.progress import Meter, Telling
-from sightline.evals.service.rates import Rates
-from sightline.evals.service.spending import Spending
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.workers import Worker
+from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared
 from sightline.store.store import Logbook
@@ -50,7 +48,7 @@ from sightline.transport.clock import Clock
 
 
 class CaseScheduler:
-    """Drives one run. `widths` is how many cases each target takes at once."""
+    """Schedules one run. `widths` is how many cases each target takes at once."""
 
     def __init__(
         self, log: EvalLog, worker: Worker, widths: Mapping[str, int], spending: Spending, clock: Clock
@@ -58,7 +56,7 @@ class CaseScheduler:
         self.log = log
         self._worker = worker
         self._widths = widths
-        self._purse = spending
+        self._spending = spending
         self._clock = clock
         self._schedule = Schedule(log.standing)
         began = log.standing.began
@@ -71,13 +69,13 @@ class CaseScheduler:
             self._charge(result)
 
     def stop(self, why: EndedWhy = "stopped") -> None:
-        """Begin nothing more; what is under way comes to its end."""
+        """Start no more cases; those under way are completed."""
         self._closing = self._closing or why
         for news in self._news.values():
             news.set()
 
-    async def through(self) -> EndedWhy:
-        """Do all that is left. A fault that is no case's ends everything."""
+    async def run_all(self) -> EndedWhy:
+        """Run all remaining cases and return why the run ended. A fault outside of a case aborts the run."""
         failed: Fault | None = None
         try:
             async with asyncio.TaskGroup() as group:
@@ -87,14 +85,14 @@ class CaseScheduler:
                         group.create_task(self._work(target))
         except* Fault as faults:
             failed = _first(faults)
-        if failed is not None:  # raised above, early versions of Python 3.11 make a group of it again
+        if failed is not None:  # early versions of Python 3.11 would wrap it in a group again if raised above
             raise failed
         return "finished" if not self.log.standing.left else self._closing or "stopped"
 
     async def _work(self, target: str) -> None:
         schedule, news = self._schedule, self._news[target]
         while not schedule.is_over(target):
-            if self._budget is not None and self._purse.spent >= self._budget:
+            if self._budget is not None and self._spending.spent >= self._budget:
                 self.stop("budget")
             if self._closing is not None:
                 return
@@ -108,7 +106,7 @@ class CaseScheduler:
                 self.log.note(CaseStarted(*key))
                 result = await self._worker.run(key)
             self._charge(result)
-            # Nothing new is begun before this lasts: a process that ends loses what is under way, and no more.
+            # Store the result before starting the next case: a crash then loses only the cases under way.
             await self.log.append(CaseDone(replace_media(result)))
             schedule.finish(key)
             news.set()
@@ -116,7 +114,7 @@ class CaseScheduler:
                 self.stop()
 
     def _forgone(self, key: Key) -> CaseResult | None:
-        """The result of a case that is not run, because of what it depends on or of what its trials cost."""
+        """The result of a case that is skipped because of its dependencies or its cost limit; None if it runs."""
         case = self.log.standing.cases[key[0]]
         failures = self._schedule.failures(key) if case.on_dependency_failure != "run" else ()
         if failures:
@@ -158,12 +156,12 @@ def _first(faults: BaseExceptionGroup[Fault]) -> Fault:
 
 
 EVENT = "eval"
-"""How the news of runs are called."""
+"""The name of the event that announces changes of runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """A run as it is written down. `version` counts its facts."""
+    """A run as stored. `version` counts its facts."""
 
     run: str
     state: State
@@ -173,7 +171,7 @@ class RunSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CasePreview:
-    """What a target would be sent of a case; the exact request where the target is a model."""
+    """What a target would receive for a case, with the exact request if the target is a model."""
 
     delivery: Delivery
     prepared: Prepared | None = None
@@ -181,7 +179,7 @@ class CasePreview:
 
 @dataclass
 class Evaluation:
-    """One for a process."""
+    """The runs of this process. There is one instance."""
 
     engine: Engine
     logbook: Logbook
@@ -196,7 +194,7 @@ class Evaluation:
         self._past = PastEvals(self.logbook, lambda name: name != around.process and around.is_alive(name))
 
     def make_id(self) -> str:
-        """A name for a run; it sorts as it was made."""
+        """A new run id; ids sort by creation time."""
         return f"e_{self.surroundings.make_id().removeprefix('x_')}"
 
     # --- running ---
@@ -211,10 +209,10 @@ class Evaluation:
         judges: Sequence[TargetSpec] = (),
         run: str = "",
     ) -> EvalState:
-        """Begin a run and drive it. What cannot even be begun is a fault, and no run.
+        """Start a run and drive it to its end. Raises a fault, without a run, if it cannot be started.
 
-        `judges` are further targets that may judge. `told` hears of every result that is written down. To be cancelled
-        cuts off what is under way; the run can be gone on with.
+        `judges` are further targets that may judge. `on_progress` is called for every stored result. Cancelling aborts
+        the cases under way; the run can be resumed.
         """
         _check_names(targets)
         wanted = msgspec.structs.replace(suite, cases=select_cases(suite, options))
@@ -229,9 +227,9 @@ class Evaluation:
         return await self._driven(run or self.make_id(), EvalState(began), (began,), on_progress)
 
     async def resume(self, run: str, on_progress: Telling, options: RunOptions | None = None) -> EvalState:
-        """Do what is left of a run that nobody drives. What has a result keeps it.
+        """Resume a run that is not being driven; existing results are kept.
 
-        Of other `options` count those that do not make it another run: budget, workers, cache and approval.
+        Of `options` only budget, workers, cache and approval may differ from those of the run.
         """
         standing = await self._read_idle_run(run)
         return await self._driven(run, standing, _options_change(standing, options), on_progress)
@@ -239,9 +237,11 @@ class Evaluation:
     async def rerun(
         self, run: str, on_progress: Telling, *, keys: Sequence[Key] | None = None, options: RunOptions | None = None
     ) -> EvalState:
-        """Run these again, else all that did not pass, and what is left. The earlier results stay in the log.
+        """Rerun these cases, or by default all that did not pass, and whatever is left. Earlier results stay in the
+        log.
 
-        They are asked again: an answer of the cache would be the very one that is doubted."""
+        The cache is not used: it would return the answers in question.
+        """
         standing = await self._read_idle_run(run)
         changed = _options_change(standing, _asking_again(options or RunOptions()))
         wanted = tuple(standing.failed if keys is None else keys)
@@ -252,7 +252,7 @@ class Evaluation:
         return await self._driven(run, standing, (*changed, *((Reopened(wanted),) if wanted else ())), on_progress)
 
     def stop(self, run: str) -> None:
-        """Begin nothing more of a run that is driven here; what is under way comes to its end."""
+        """Stop a run of this process: start no more cases, and complete those under way."""
         drive = self._drives.get(run)
         if drive is None:
             hint = "A run of another process is stopped there."
@@ -262,17 +262,17 @@ class Evaluation:
     # --- looking ---
 
     async def show(self, run: str) -> RunSnapshot:
-        """How a run stands."""
+        """The current state of a run."""
         standing = await self._past.standing(run)
         return RunSnapshot(run, self._state(run, standing), standing, standing.version)
 
     async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
-        """The newest runs."""
+        """List the newest runs."""
         briefs = await self._past.list_runs(limit, suite)
         return [msgspec.structs.replace(each, state="running") if each.run in self._drives else each for each in briefs]
 
     def preview(self, suite: Suite, case: str, spec: TargetSpec, options: RunOptions) -> CasePreview:
-        """What the target would be sent first of a case."""
+        """What a target would receive first for a case."""
         spec.check()
         found = next((each for each in suite.cases if each.id == case), None)
         if found is None:
@@ -280,7 +280,7 @@ class Evaluation:
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         said = turn_messages(found, 0, ()) if found.turns else found.messages
         form = file_form_of(found, suite, options, spec)
-        delivery = deliver_case(found, said, spec.system, FileShelf(self.files), form)
+        delivery = deliver_case(found, said, spec.system, FileCache(self.files), form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
         means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)
@@ -292,16 +292,17 @@ class Evaluation:
     async def _driven(
         self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: Telling
     ) -> EvalState:
-        purse = Spending(cost for result in standing.results for cost in costs_of(result))
-        async with crew(run, standing.began, self.engine, self.logbook, self.surroundings, purse) as who:
-            return await self._drive_and_log(run, standing, first, who, purse, on_progress)
+        spending = Spending(cost for result in standing.results for cost in costs_of(result))
+        opening = EvalRun(run, standing.began, self.engine, self.logbook, self.surroundings, spending)
+        async with open_worker(opening) as plan:
+            return await self._drive_and_log(run, standing, first, plan, spending, on_progress)
 
     async def _drive_and_log(
         self,
         run: str,
         standing: EvalState,
         first: Sequence[EvalFact],
-        who: Crew,
+        plan: WorkerPlan,
         spending: Spending,
         on_progress: Telling,
     ) -> EvalState:
@@ -311,7 +312,7 @@ class Evaluation:
             if isinstance(fact, CaseDone):
                 on_progress(meter.add(fact.result))
             if isinstance(fact, EvalEnded):
-                self._drives.pop(run, None)  # whoever hears of the end reads it as one
+                self._drives.pop(run, None)  # subscribers to the end must see the run as ended
             self._announce(run, log.standing)
 
         clock, secrets = self.engine.clock, self.engine.relay.secrets
@@ -320,13 +321,13 @@ class Evaluation:
             log.note(fact)
         await log.flush()
         meter = Meter(run, standing, spending, clock.monotonic)
-        drive = self._drives[run] = CaseScheduler(log, who.worker, who.widths, spending, clock)
+        drive = self._drives[run] = CaseScheduler(log, plan.worker, plan.widths, spending, clock)
         on_progress(meter.progress())
         try:
             try:
-                why = await drive.through()
+                why = await drive.run_all()
             except BaseException:
-                # Cut off, or ended by a fault: what is done is written down, and the rest can be gone on with.
+                # Cancelled or failed: store what is done; the rest can be resumed.
                 log.note(EvalEnded("stopped"))
                 await log.flush()
                 raise
@@ -337,7 +338,8 @@ class Evaluation:
         return standing
 
     async def _read_idle_run(self, run: str) -> EvalState:
-        """A run that nobody drives, read anew. Its files must be as they were: half of it would be of other cases."""
+        """Load a run that is not being driven. Raises a fault if its case files have changed since: the results would
+        be of different cases."""
         lines = await self.logbook.lines(PREFIX + run)
         if not lines:
             hint = "`sightline eval show` lists the runs."
@@ -377,7 +379,7 @@ def _asking_again(options: RunOptions) -> RunOptions:
 
 
 def _options_change(standing: EvalState, options: RunOptions | None) -> tuple[EvalFact, ...]:
-    """How the run began, as it is wanted now; nothing where that is the same."""
+    """The fact that records changed options; empty if nothing changes."""
     if options is None:
         return ()
     before = standing.began.options
@@ -390,7 +392,7 @@ def _options_change(standing: EvalState, options: RunOptions | None) -> tuple[Ev
     )
     if now == before:
         return ()
-    # Known at once: what is opened for the run goes by it.
+    # Apply it now, because the worker is opened with these options.
     standing.began = msgspec.structs.replace(standing.began, options=now)
     return (standing.began,)
 

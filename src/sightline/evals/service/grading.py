@@ -1,4 +1,4 @@
-"""Grading, driven: what graders ask for is brought, run, called, or asked of a judge."""
+"""Drives graders: performs the steps they request (read a file, run a command, call a function, ask a judge)."""
 
 import asyncio
 import hmac
@@ -34,8 +34,7 @@ from sightline.evals.core.reading.files import folder_of, join_path
 from sightline.evals.core.result import CaseObservation, CaseScore
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.process import Process
-from sightline.evals.service.python_graders import PythonGraders
+from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer
 from sightline.model.json import Json, JsonObject
@@ -54,7 +53,7 @@ _REASONS |= {429: "Too Many Requests", 500: "Internal Server Error"}
 
 @dataclass(frozen=True, slots=True)
 class ProxyQuestion:
-    """One question of a command. An empty `target` is the one that judges; `before` is how often it asked just this."""
+    """One question of a command. An empty `target` means the judge; `before` counts earlier identical questions."""
 
     question: str
     system: str = ""
@@ -67,8 +66,8 @@ _Told: TypeAlias = tuple[int, JsonObject]
 
 
 class ModelProxy:
-    """Answers as long as it is entered. `names` are the targets that may be asked, the first where none is named;
-    `most` is how many questions there may be, and `judged` what came of them."""
+    """Serves while its context is entered. `names` are the targets that may be asked, the first by default; `most`
+    limits the questions; `judged` collects the answers."""
 
     def __init__(self, ask: Ask, names: tuple[str, ...], most: int, token: str) -> None:
         self._ask = ask
@@ -76,7 +75,7 @@ class ModelProxy:
         self._most = most
         self._token = token
         self._count = 0
-        self._asked: dict[tuple[str, str, str], int] = {}
+        self._counts: dict[tuple[str, str, str], int] = {}
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._url = ""
@@ -84,7 +83,7 @@ class ModelProxy:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the command finds it by."""
+        """The variables by which the command finds the server."""
         return {URL: self._url, TOKEN: self._token}
 
     async def __aenter__(self) -> Self:
@@ -95,7 +94,7 @@ class ModelProxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        # Nobody is there any more who could read an answer.
+        # The client has disconnected, so no one reads the answer.
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -111,7 +110,7 @@ class ModelProxy:
             writer.write(_response_bytes(status, value))
             await writer.drain()
         except (ConnectionError, asyncio.CancelledError):
-            pass  # whoever asked has gone, or is to go
+            pass  # the client has disconnected, or the server is closing
         finally:
             self._serving.discard(task)
             writer.close()
@@ -154,8 +153,8 @@ class ModelProxy:
         return 200, {"responses": answers} if is_batch else _first(answers)
 
     def _question(self, value: Json) -> ProxyQuestion:
-        asked = value if isinstance(value, dict) else {}
-        question, system, target = (asked.get(name) or "" for name in ("question", "systemPrompt", "target"))
+        fields = value if isinstance(value, dict) else {}
+        question, system, target = (fields.get(name) or "" for name in ("question", "systemPrompt", "target"))
         if not isinstance(question, str) or not question:
             raise _refusal("Missing required field: question")
         if not isinstance(system, str) or not isinstance(target, str):
@@ -163,21 +162,21 @@ class ModelProxy:
         if target and target not in self._names:
             raise _refusal(f"Unknown target '{target}'. Available: {', '.join(self._names)}")
         key = question, system, target
-        self._asked[key] = self._asked.get(key, -1) + 1
-        return ProxyQuestion(question, system, target, self._asked[key])
+        self._counts[key] = self._counts.get(key, -1) + 1
+        return ProxyQuestion(question, system, target, self._counts[key])
 
-    async def _ask_model(self, asked: ProxyQuestion) -> JsonObject:
-        judged = await self._ask(asked)
+    async def _ask_model(self, question: ProxyQuestion) -> JsonObject:
+        judged = await self._ask(question)
         self.judged.append(judged)
-        told: JsonObject = {"output": [{"role": "assistant", "content": judged.text}], "rawText": judged.text}
+        body: JsonObject = {"output": [{"role": "assistant", "content": judged.text}], "rawText": judged.text}
         usage = judged.usage
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
-            told["tokenUsage"] = {"input": usage.input_tokens, "output": usage.output_tokens}
-        return told
+            body["tokenUsage"] = {"input": usage.input_tokens, "output": usage.output_tokens}
+        return body
 
 
 class _Request:
-    """A request as llhttp reads it."""
+    """A request as parsed by llhttp."""
 
     def __init__(self) -> None:
         self.method = b""
@@ -201,7 +200,7 @@ class _Request:
 
 
 async def _read(reader: asyncio.StreamReader) -> "_Request | _Told":
-    """The one request of a connection, or what is wrong with it."""
+    """Read the one request of a connection, or return an error response."""
     request, size = _Request(), 0
     parser = HttpRequestParser(request)
     while not request.is_complete:
@@ -247,17 +246,17 @@ def _response_bytes(status: int, value: JsonObject) -> bytes:
 
 
 Judges: TypeAlias = Callable[[str, str], Awaitable[CaseTarget]]
-"""The target that judges, by its name and by another model where one is wanted in its place."""
+"""Opens the target that judges, by its name or by a model that replaces it."""
 
 _APART = 1_000_000
-"""More than there are trials: the same question, asked again by one command, is another question to the cache."""
+"""Offset of the cache sample when one command repeats a question; greater than any number of trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graders:
-    """What graders need of the world. `suite` is the file of the suite, from which their paths start; `judge` is who
-    judges where neither the grader nor the target says it. Commands get `environment`; those that may ask models name
-    one of `known`, and show a token of `make_token`."""
+    """What graders need from outside. `suite` is the suite's file, to which their paths are relative. `judge` judges if
+    neither the grader nor the target names a judge. Commands get `environment`; those that may call models name one of
+    `known` and authenticate with a token from `make_token`."""
 
     suite: str
     files: SuiteFiles
@@ -314,7 +313,7 @@ class Graders:
     def _judge_of(self, target: TargetSpec, named: str = "") -> str:
         name = named or target.judge or self.judge or (target.name if target.kind == "model" else "")
         if not name:
-            message = f"nobody judges what {target.name} says"
+            message = f"there is no judge for what {target.name} says"
             hint = 'Name a target that does: judge = "…" in its table, or target: in the grader.'
             raise Fault(Code.CONFIG, message, hint=hint)
         return name
@@ -326,11 +325,11 @@ class Graders:
             raise Fault(Code.CONFIG, "a command cannot call a model from here", hint="Use a grader of type llm-grader.")
         judge = self._judge_of(target)
 
-        async def ask(asked: ProxyQuestion) -> Judged:
-            system = (Message(role="system", parts=(Text(text=asked.system),)),) if asked.system else ()
-            messages = (*system, Message(role="user", parts=(Text(text=asked.question),)))
-            wanted = CaseQuestion("proxy", messages, flat_question(messages, {}), trial + _APART * asked.before)
-            return _judgement_of(await (await self.judges(asked.target or judge, "")).answer(wanted))
+        async def ask(question: ProxyQuestion) -> Judged:
+            system = (Message(role="system", parts=(Text(text=question.system),)),) if question.system else ()
+            messages = (*system, Message(role="user", parts=(Text(text=question.question),)))
+            wanted = CaseQuestion("proxy", messages, flat_question(messages, {}), trial + _APART * question.before)
+            return _judgement_of(await (await self.judges(question.target or judge, "")).answer(wanted))
 
         names = tuple(dict.fromkeys((judge, *self.known)))
         async with ModelProxy(ask, names, step.proxy_calls, self.make_token()) as proxy:
@@ -362,14 +361,14 @@ class Graders:
 
 
 def _judgement_of(given: TargetAnswer) -> Judged:
-    """What a target said, to whoever asked it for a grade. That it said nothing is a fault."""
-    said = given.observation
-    if said.error:
-        raise Fault(Code.UPSTREAM_ERROR, said.error)
+    """A judge's answer. Raises a fault if the judge failed."""
+    observation = given.observation
+    if observation.error:
+        raise Fault(Code.UPSTREAM_ERROR, observation.error)
     return Judged(
-        text=said.text,
-        usage=said.usage,
-        cost=0.0 if given.is_cached else said.cost,  # it was paid for when it was given
-        exchange=next(iter(said.exchanges), ""),
-        seconds=said.seconds,
+        text=observation.text,
+        usage=observation.usage,
+        cost=0.0 if given.is_cached else observation.cost,  # it was paid for when it was first given
+        exchange=next(iter(observation.exchanges), ""),
+        seconds=observation.seconds,
     )

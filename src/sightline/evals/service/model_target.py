@@ -1,4 +1,5 @@
-"""A model of the configuration, asked through the engine: on record, with holds, limits and the one retry budget."""
+"""Model targets: requests through the engine, so they are recorded, can be held, respect limits and share the retry
+budget."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,11 +12,8 @@ from sightline.errors import Fault
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers
-from sightline.evals.service.observation import observe_reply
-from sightline.evals.service.rates import LONGEST
-from sightline.evals.service.sharing import Admitted, Admitting
-from sightline.evals.service.spending import Spending
-from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer
+from sightline.evals.service.context import LONGEST, Admitted, Admitting
+from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, observe_reply
 from sightline.exchange.engine import Engine
 from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
@@ -29,7 +27,7 @@ from sightline.store.entries import FactEntry
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """What all models of a run are asked with. `session` is how their exchanges are labelled; `make_id` names them."""
+    """What all model targets of a run share. `session` labels their exchanges, `make_id` names them."""
 
     engine: Engine
     rates: Admitting
@@ -39,35 +37,37 @@ class ModelAccess:
 
 
 @dataclass(slots=True)
-class _Way:
-    """What becomes of a request on its way: when it was last sent, and as which bytes."""
+class _PendingRequest:
+    """Tracks one request: when it was last sent, its hash, and what a user changed in a hold."""
 
     reservation: Admitted
-    means: ModelAccess
+    access: ModelAccess
     began: float
     sha256: str
     changes: Changes = ()
 
     def collect_changes(self, noted: FactEntry) -> None:
-        self.changes += changes_while_held(self.means.engine.relay.holds, noted)
+        self.changes += changes_while_held(self.access.engine.relay.holds, noted)
 
     def on_attempt(self, attempt: AttemptStarted) -> None:
         self.reservation.release()
-        self.began = self.means.engine.clock.monotonic()
+        self.began = self.access.engine.clock.monotonic()
         self.sha256 = attempt.sha256 or self.sha256
 
 
 class ModelTarget:
-    """One request for each question. With a `cache`, what was asked before is not asked again."""
+    """Sends one request for each question, unless the `cache` has the answer."""
 
-    def __init__(self, spec: TargetSpec, choice: ModelChoice, means: ModelAccess, cache: Answers | None = None) -> None:
+    def __init__(
+        self, spec: TargetSpec, choice: ModelChoice, access: ModelAccess, cache: Answers | None = None
+    ) -> None:
         self.spec = spec
         self.choice = choice
-        self._means = means
+        self._access = access
         self._cache = cache
 
     def prompt(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prompt:
-        """What is asked, with nothing in front that the case does not have."""
+        """The prompt for these messages, without default instructions."""
         spec = self.spec
         return Prompt(
             messages=messages,
@@ -82,21 +82,20 @@ class ModelTarget:
         )
 
     def prepare(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prepared:
-        """The exact bytes for these messages."""
+        """The exact request for these messages."""
         return prepare(self.prompt(messages, tools), self.choice)
 
     def final(self, ready: Prepared) -> Prepared:
-        """The same after masks, as it goes out: for its hash, and to be shown."""
-        return self._means.engine.final(ready, session=self._means.session)
+        """The request after masking, as it will be sent."""
+        return self._access.engine.final(ready, session=self._access.session)
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """The answer, or why there is none."""
         return await self.ask(self.prompt(wanted.messages, wanted.tools), wanted)
 
     async def judge(
         self, wanted: CaseQuestion, schema: JsonObject, name: str, temperature: float | None
     ) -> TargetAnswer:
-        """The same, in the form of a schema where the model is not known to be unable to keep to one."""
+        """Ask with an output schema, unless the model is known not to support one."""
         prompt = self.prompt(wanted.messages)
         if temperature is not None:
             prompt = replace(prompt, temperature=temperature)
@@ -105,7 +104,7 @@ class ModelTarget:
         return await self.ask(prompt, wanted)
 
     async def ask(self, prompt: Prompt, wanted: CaseQuestion) -> TargetAnswer:
-        """What comes of a prompt."""
+        """Send a prompt, or take the answer from the cache."""
         try:
             ready = prepare(prompt, self.choice)
         except Fault as fault:
@@ -117,52 +116,51 @@ class ModelTarget:
             if found is not None:
                 again = self._observe(found.reply, wanted, final.sha256, found.exchange, found.seconds)
                 return TargetAnswer(again, is_cached=True)
-        exchange = self._means.make_id()
+        exchange = self._access.make_id()
         try:
             observation, changes = await self._send(ready, wanted, exchange)
         except Fault as fault:
-            self._means.spending.spend(None)
+            self._access.spending.spend(None)
             failed = no_answer(wanted, fault).observation
             return TargetAnswer(
                 msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)
             )
-        self._means.spending.spend(observation.cost)
-        # What a person changed on its way is no answer to what was asked, and a broken one none at all.
+        self._access.spending.spend(observation.cost)
+        # Do not cache an answer to a request that a user edited in a hold, or an answer that failed.
         if self._cache is not None and not observation.error and observation.request_sha256 == final.sha256:
             self._cache.keep(key, exchange)
         return TargetAnswer(observation, changes=changes)
 
     async def close(self) -> None:
-        """What is to be remembered is."""
         if self._cache is not None:
             await self._cache.flush()
 
     async def admit(self, ready: Prepared) -> Admitted:
-        """Wait until this can go."""
-        means = self._means
-        tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
-        return await means.rates.admit(self.choice, tokens)
+        """Wait until rate limits admit this request."""
+        access = self._access
+        tokens = access.engine.estimate(ready).tokens if access.rates.counts_tokens(self.choice) else 0
+        return await access.rates.admit(self.choice, tokens)
 
     async def _send(self, ready: Prepared, wanted: CaseQuestion, exchange: str) -> tuple[CaseObservation, Changes]:
-        means, reservation = self._means, await self.admit(ready)
-        way = _Way(reservation, means, means.engine.clock.monotonic(), ready.sha256)
+        access, reservation = self._access, await self.admit(ready)
+        pending = _PendingRequest(reservation, access, access.engine.clock.monotonic(), ready.sha256)
         try:
-            reply = await means.engine.ask(
+            reply = await access.engine.ask(
                 ready,
                 heard=_ignore,
-                tried=way.on_attempt,
+                tried=pending.on_attempt,
                 paused=_ignore,
-                session=means.session,
+                session=access.session,
                 waits=False,
                 exchange=exchange,
                 max_wait=LONGEST,
-                noted=way.collect_changes,
+                noted=pending.collect_changes,
             )
         finally:
             reservation.release()
-        seconds = means.engine.clock.monotonic() - way.began
-        asked = replace(wanted, messages=apply_changes(wanted.messages, way.changes))
-        return self._observe(reply, asked, way.sha256, exchange, seconds), way.changes
+        seconds = access.engine.clock.monotonic() - pending.began
+        asked = replace(wanted, messages=apply_changes(wanted.messages, pending.changes))
+        return self._observe(reply, asked, pending.sha256, exchange, seconds), pending.changes
 
     def _observe(
         self, reply: Reply, wanted: CaseQuestion, sha256: str, exchange: str, seconds: float
@@ -178,4 +176,4 @@ class ModelTarget:
 
 
 def _ignore(_told: object) -> None:
-    """The record tells it."""
+    """The recorded exchange has these events already."""

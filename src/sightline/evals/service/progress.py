@@ -1,4 +1,4 @@
-"""How far a run is: what has been done, how fast, at what cost, and how long it will take."""
+"""The progress of a run: results so far, rate, cost and time left."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -7,12 +7,12 @@ import msgspec
 
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.run_state import EvalState
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.target import Spending
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of results; `rate` is of those of this process in a second, `left_s` what is left at that rate. `cost` is
-    what is known of it, and `cost_unknown` how many requests that leaves out."""
+    """Counts of results. `rate` is results a second of this process, `left_s` the time left at that rate, `cost` the
+    known cost, `cost_unknown` the number of requests of unknown cost."""
 
     run: str
     done: int
@@ -35,7 +35,7 @@ Telling: TypeAlias = Callable[[Progress], None]
 
 
 class Meter:
-    """Counts results as they come."""
+    """Counts results."""
 
     def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
@@ -50,13 +50,13 @@ class Meter:
             self._count(result)
 
     def add(self, result: CaseResult) -> Progress:
-        """One more."""
+        """Count a result."""
         self._fresh += 1
         self._count(result)
         return self.progress(result)
 
     def progress(self, last: CaseResult | None = None) -> Progress:
-        """How it stands."""
+        """The current progress."""
         seconds = self._elapsed() - self._began
         rate = self._fresh / seconds if seconds > 0 else 0.0
         return Progress(

@@ -1,10 +1,23 @@
-"""The files of suites: below one folder, and nowhere else."""
+"""Suite files: reading them below one root folder, parsing suites, and making cases from the record."""
 
+import hashlib
 import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.reading.files import Need, candidates
+from sightline.evals.core.graders.grade import check_graders
+from sightline.evals.core.making.case import MadeCase, join_exchanges, make_case, turns_of
+from sightline.evals.core.making.case import RecordedExchange as RecordedTurn
+from sightline.evals.core.reading.files import Need, SuiteReading, candidates
+from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.suite import Suite, SuiteProblem
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
+from sightline.exchange.redaction import Redaction
+from sightline.store.store import Store
 
 LONGEST_FILE = 64 << 20
 _MOST_LISTED = 100_000
@@ -13,20 +26,20 @@ _PRESENT = b""
 
 
 class SuiteFiles:
-    """Reads files by their path below `root`. What a link leads to counts, so that none leads out of the folder."""
+    """Reads files by their path below `root`. Symbolic links are resolved first, so that none leads outside."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
 
     def path(self, path: str) -> Path | None:
-        """Where it lies; None where that is not below the folder."""
+        """The resolved path, or None if it is outside the root."""
         if "\0" in path:
             return None
         found = (self.root / path).resolve()
         return found if found == self.root or self.root in found.parents else None
 
     def read(self, path: str) -> bytes | None:
-        """What stands in a file; None if there is no such file. One that cannot be read is a fault."""
+        """The content of a file; None if there is none. Raises a fault if it cannot be read."""
         found = self.path(path)
         if found is None or not _is_file(found, path):
             return None
@@ -40,7 +53,7 @@ class SuiteFiles:
         return data
 
     def bring(self, need: Need) -> bytes | None:
-        """What a reader of suites asks for."""
+        """The bytes that a suite parser needs: a file, or a folder's listing."""
         match need.wanted:
             case "content":
                 return self.read(need.path)
@@ -51,7 +64,7 @@ class SuiteFiles:
                 return self._listing(need.path)
 
     def find(self, path: str, suite: str) -> str | None:
-        """Where a file lies that a suite names: beside it, or in a folder above."""
+        """Find a file that a suite names: beside the suite, or in a folder above."""
         for each in candidates(suite, path):
             found = self.path(each)
             if found is not None and _is_file(found, each):
@@ -75,9 +88,109 @@ class SuiteFiles:
 
 
 def _is_file(found: Path, path: str) -> bool:
-    """Whether there is a file. A name that no file can have is a fault."""
+    """Whether the file exists. Raises a fault if the name is invalid."""
     try:
         return found.is_file()
     except OSError as error:
         shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}…"
         raise Fault(Code.CONFIG, f"{shown}: {error.strerror}", hint="Give it a shorter name.", status=422) from None
+
+
+T = TypeVar("T")
+
+
+class Bringing(Protocol):
+    """A source of files."""
+
+    def bring(self, need: Need) -> bytes | None:
+        """The bytes that a suite parser needs: a file, or a folder's listing."""
+
+
+def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> SuiteReading:
+    """Parse the suite in a file and check its graders. `environment` is what `${{ NAME }}` may refer to."""
+    data = files.read(file)
+    if data is None:
+        raise Fault(Code.USAGE, f"there is no suite {file}", hint="Check the path.", status=404)
+    return read_text(files, file, data, environment)
+
+
+def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str, str]) -> SuiteReading:
+    """Parse a suite from a text that is not, or not yet, the file's content."""
+    reading = run_reader(read_suite(data, file, environment), files)
+    if reading.suite is None:
+        return reading
+    wrong = tuple(_of_graders(reading.suite))
+    is_sound = not any(each.severity == "error" for each in wrong)
+    suite = msgspec.structs.replace(reading.suite, sha256=hashlib.sha256(data).hexdigest())
+    return SuiteReading(suite if is_sound else None, (*reading.problems, *wrong))
+
+
+def sound(reading: SuiteReading, file: str) -> Suite:
+    """The parsed suite. Raises a fault if there is none."""
+    if reading.suite is not None:
+        return reading.suite
+    first, *others = [each for each in reading.problems if each.severity == "error"]
+    more = f" (and {len(others)} more: `sightline eval validate {file}` shows all)" if others else ""
+    details = [f"{each.place}: {each.message}" for each in (first, *others)]
+    raise Fault(Code.USAGE, f"{first.place}: {first.message}{more}", hint=first.suggestion, status=422, details=details)
+
+
+def run_reader(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
+    """Run a parser, giving it the files that it asks for, and return its result."""
+    given: bytes | None = None
+    while True:
+        try:
+            given = files.bring(steps.send(given))
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def _of_graders(suite: Suite) -> Iterator[SuiteProblem]:
+    """The problems of a suite's graders. Graders that a suite repeats in every case are reported once."""
+    reported: set[tuple[str, str]] = set()
+    for index, case in enumerate(suite.cases):
+        found = [*check_graders(case.graders, f"tests[{index}].assertions")]
+        for number, turn in enumerate(case.turns):
+            found += check_graders(turn.graders, f"tests[{index}].turns[{number}].assertions")
+        for problem in found:
+            key = (str(problem.place), problem.message)
+            if key not in reported:
+                reported.add(key)
+                yield problem
+
+
+async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[RecordedTurn, ...]:
+    """Load the exchanges with these ids or id prefixes, oldest first."""
+    found: dict[str, RecordedExchange] = {}
+    for each in ids:
+        summary = await find_exchange(store, each, now=now)
+        found[summary.id] = await load_exchange(store, summary)
+    return tuple(_turn_of(found[name]) for name in sorted(found))
+
+
+def make_masked_case(
+    turns: Sequence[RecordedTurn], name: str, secrets: Sequence[str], from_turn: int | None = None
+) -> MadeCase:
+    """Make a case of a conversation, with all secrets masked."""
+    redaction = Redaction(secrets)
+
+    def mask(text: str) -> str:
+        masking = redaction.masking()
+        data = masking.feed(text.encode("utf-8", "surrogatepass")) + masking.close()
+        return data.decode("utf-8", "surrogatepass")
+
+    return make_case(turns, name, mask, from_turn=from_turn)
+
+
+def turns_in(turns: Sequence[RecordedTurn]) -> int:
+    """The number of user turns in a conversation."""
+    whole = join_exchanges(turns)
+    return len(turns_of((*whole.messages, *whole.said))[1])
+
+
+def _turn_of(exchange: RecordedExchange) -> RecordedTurn:
+    if exchange.is_count:
+        hint = "Name an exchange in which the model was asked."
+        raise Fault(Code.USAGE, f"{exchange.id} only counts tokens", hint=hint, status=422)
+    return RecordedTurn(exchange.request(), exchange.reply() if exchange.frames else None)

@@ -1,4 +1,4 @@
-"""Cases and values written into the files of suites, so that everything else in them stays as it was."""
+"""Writes cases and values into suite files, leaving everything else in them unchanged."""
 
 import errno
 import hashlib
@@ -16,8 +16,7 @@ from sightline.evals.core.reading.files import Need, folder_of, join_path, refus
 from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
 from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
 from sightline.evals.core.suite import Case, Suite, SuiteProblem
-from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.suite_reading import read_text, sound
+from sightline.evals.service.suite_files import SuiteFiles, read_text, sound
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
 
@@ -28,7 +27,7 @@ _WRITABLE = 0o222
 
 @dataclass(frozen=True, slots=True)
 class SuiteWrite:
-    """What was written: the file, its new hash, and the ids of its cases that are new or changed."""
+    """A write to a suite: the file, its new hash, and the ids of new or changed cases."""
 
     file: str
     sha256: str
@@ -36,8 +35,8 @@ class SuiteWrite:
 
 
 class SuiteWriter:
-    """Writes below one folder. What a suite would not be read back from is not written, and neither is a command that
-    was not in the file before: what is run is for whoever can change files, not for whoever can reach the page."""
+    """Writes below one folder. Refuses to write a suite that could not be parsed afterwards, or a command that was not
+    in the file before: only users with access to the files, not to the page, decide what is run."""
 
     def __init__(self, files: SuiteFiles, environment: Mapping[str, str]) -> None:
         self._files = files
@@ -45,8 +44,8 @@ class SuiteWriter:
         self._read: tuple[str, str, dict[str, Json]] = "", "", {}
 
     def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> SuiteWrite:
-        """The cases of a text at the end of a suite, which is begun if it is not there; `beside` are files that they
-        name, by their path from the suite."""
+        """Append the cases of a text to a suite, which is created if it does not exist. `beside` are files that they
+        name, by their path relative to the suite."""
         self._check(file)
         if not is_whole(text):
             hint = "Write both halves, or leave it out."
@@ -71,18 +70,19 @@ class SuiteWriter:
         return SuiteWrite(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
 
     def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
-        """One value of a case. The file must be the one of this hash, or somebody else's change would be lost."""
+        """Set one value of a case. Raises a fault if the file no longer has this hash, so that no other change is
+        lost."""
         _, after = self.preview_change(file, case, [(path, value)], sha256)
         return self.replace(file, after, sha256, (case,))
 
     def preview_change(
         self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
     ) -> tuple[bytes, bytes]:
-        """The file as it is, and as it would be with these values in a case. Nothing is written."""
+        """The file's content now, and with these values in a case. Nothing is written."""
         data = self._read_unchanged(file, sha256)
         where = case_path(data, file, case)
         if where is None:
-            hint = "It stands in another file, or has another id there."
+            hint = "It is in another file, or has another id there."
             raise Fault(Code.USAGE, f"{file} has no case {quote_word(case)}", hint=hint, status=409)
         changed = data
         for path, value in changes:
@@ -92,20 +92,20 @@ class SuiteWriter:
         return data, changed
 
     def replace(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> SuiteWrite:
-        """All of a file, which must still be the one of this hash."""
+        """Replace a file, which must still have this hash."""
         self._read_unchanged(file, sha256)
         self._write(file, data)
         return SuiteWrite(file, _hash(data), cases)
 
     def source(self, case: Case) -> tuple[str, str, Json]:
-        """Where a case stands, as far as it can be changed there: its file, the file's hash, and the case as it is
-        written. A file that cannot be read any more has none."""
+        """The file of a case, the file's hash and the case as written there. Empty if the file cannot be parsed any
+        more."""
         file = case.place.file
         data = self._files.read(file) if file else None
         if data is None or not file.lower().endswith(ENDINGS):
             return "", "", None
         sha256 = _hash(data)
-        # Reading takes long, and whoever looks at one case looks at its neighbours next.
+        # Parsing is slow, and a user who looks at one case looks at its neighbours next.
         known = self._read
         if known[:2] != (file, sha256):
             try:
@@ -148,7 +148,7 @@ class SuiteWriter:
             raise Fault(Code.USAGE, f"{file} would run a command that it does not run now", hint=hint, status=422)
 
     def _check_same(self, file: str, before: bytes | None) -> None:
-        """Reading takes its time, in which an editor may have saved the file."""
+        """Check that the file was not saved by an editor while it was parsed."""
         if self._files.read(file) != before:
             raise _change_fault(file)
 
@@ -168,7 +168,7 @@ class SuiteWriter:
 
     def _write(self, path: str, data: bytes) -> None:
         place = self._files.path(path)
-        assert place is not None  # it was looked at before
+        assert place is not None  # it was checked above
         try:
             replace_file(place, data)
         except OSError as error:
@@ -177,7 +177,7 @@ class SuiteWriter:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """The file with these bytes, or as it was: never half of them."""
+    """Replace a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     if not mode & _WRITABLE:
@@ -198,13 +198,13 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Overlaid:
-    """Files with some that are not written yet."""
+    """Files, some of which are overlaid with contents that are not written yet."""
 
     files: SuiteFiles
     others: Mapping[str, bytes]
 
     def bring(self, need: Need) -> bytes | None:
-        """What a reader of suites asks for."""
+        """The bytes that a suite parser needs: a file, or a folder's listing."""
         if need.wanted != "listing" and need.path in self.others:
             return self.others[need.path]
         return self.files.bring(need)
@@ -223,7 +223,7 @@ def _cases_of(text: str, file: str) -> list[JsonObject]:
 
 
 def commands_of(suite: Suite) -> set[bytes]:
-    """What the graders of a suite run, each as it is written."""
+    """The commands that a suite's graders run, as written."""
     held = (graders for case in suite.cases for graders in (case.graders, *(turn.graders for turn in case.turns)))
     specs = (spec for graders in held for spec in graders)
     return {encode(command) for spec in specs for command in _commands({"type": spec.type, **spec.config})}
@@ -233,7 +233,7 @@ def _commands(config: Json) -> Iterator[JsonObject]:
     if isinstance(config, list):
         for each in config:
             yield from _commands(each)
-    # What a tool is expected to be called with is run by nobody here.
+    # The expected arguments of a tool call are not commands that are run.
     elif isinstance(config, dict) and config.get("type") != "tool-trajectory":
         if not _RUNNING.isdisjoint(config):
             yield {key: config[key] for key in sorted({*_RUNNING, "cwd", "type"} & config.keys())}

@@ -1,21 +1,60 @@
-"""What a target is asked, what it gives, and what every target is."""
+"""What every target is: its questions, answers and costs, and how replies and runs become observations for graders."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.service.run_answer import answer_of
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
-from sightline.evals.core.result import CaseObservation
+from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.target import TargetSpec
 from sightline.exchange.hold_changes import Changes
+from sightline.model.json import Json
 from sightline.model.message import Message
+from sightline.model.parts import Part, Refusal, Text, ToolCall
+from sightline.model.reply import Reply
 from sightline.model.tools import Tool
+from sightline.model.usage import Usage
+from sightline.tokens.estimate import cost_of
+from sightline.wire.jsontext import decode, encode
+
+
+class Spending:
+    """Dollars spent at known prices; `unknown` counts requests whose price is not known. A budget can only limit known
+    costs; the report says how many requests that leaves out."""
+
+    def __init__(self, costs: Iterable[float | None] = ()) -> None:
+        self.spent = 0.0
+        self.unknown = 0
+        for cost in costs:
+            self.spend(cost)
+
+    def spend(self, cost: float | None) -> None:
+        """Add a cost; None if it is not known."""
+        if cost is None:
+            self.unknown += 1
+        else:
+            self.spent += cost
+
+
+def check_priced(choice: ModelChoice) -> None:
+    """Raise a fault if a run has a budget and the model's prices are not known."""
+    prices = choice.facts.prices
+    if prices is None or None in (prices.input, prices.output):
+        message = f"there is a budget, and the prices of {choice.model} are not known"
+        raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
 
 
 @dataclass(frozen=True, slots=True)
 class CaseQuestion:
-    """One question: the messages as they are delivered, and the same as one text. `files` are those that the case
-    names, below the folder of the suites. `trial` tells answers to the same question apart. `tools` are declared, and
-    run by nobody: who cannot declare them refuses the question."""
+    """One question: its messages, and the same as one text. `files` are the case's files, below the suites' folder.
+    `trial` distinguishes repeated questions. `tools` are declared to the model and never run; a target that cannot
+    declare them refuses the question."""
 
     case: str
     messages: tuple[Message, ...]
@@ -27,8 +66,7 @@ class CaseQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """An answer. `is_cached`: it was given before, and nobody was asked. `changes` are what a person made of the
-    question while it was held."""
+    """An answer. `is_cached` means that nothing was sent. `changes` are a user's edits of the held question."""
 
     observation: CaseObservation
     is_cached: bool = False
@@ -36,24 +74,19 @@ class TargetAnswer:
 
 
 class CaseTarget(Protocol):
-    """Whoever answers. What goes wrong with an answer is told in it and not raised."""
+    """Answers questions. Failures are reported in the answer and not raised."""
 
     @property
-    def spec(self) -> TargetSpec:
-        """How it was described."""
-        ...
+    def spec(self) -> TargetSpec: ...
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """The answer to a question. To be cancelled ends what was begun for it."""
-        ...
+        """Answer a question. Cancelling ends what was started for it."""
 
-    async def close(self) -> None:
-        """End what was started."""
-        ...
+    async def close(self) -> None: ...
 
 
 def no_answer(wanted: CaseQuestion, fault: Fault, cost: float | None = None) -> TargetAnswer:
-    """That there is no answer, and why. What was never sent has cost 0; of the rest it is not known."""
+    """An answer that reports a fault. `cost` is 0 if nothing was sent, None if it is unknown."""
     words = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
     observation = CaseObservation(
         asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0, cost=cost
@@ -62,8 +95,121 @@ def no_answer(wanted: CaseQuestion, fault: Fault, cost: float | None = None) -> 
 
 
 def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
-    """A fault where a case declares tools, and the target cannot: without them it would be another case."""
+    """Raise a fault if a case declares tools, which this target cannot do."""
     if wanted.tools:
         names = ", ".join(getattr(each, "name", "a server's") for each in wanted.tools[:8])
         hint = "Ask a model without toolsets, or take `tools` out of the case."
         raise Fault(Code.USAGE, f"the case declares tools ({names}), and {target} {why}", hint=hint)
+
+
+def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
+    """The observation of one reply. An interrupted reply is kept, with its error."""
+    parts = tuple(_placeless(part) for part in reply.choice.parts)
+    cost = None if reply.usage is None else cost_of(reply.usage, choice.facts.prices)
+    return CaseObservation(
+        messages=(Message("assistant", parts),) if parts else (),
+        text=text_of(parts),
+        tools=tuple(
+            ToolUse(name=part.name, arguments=arguments_of(part.arguments), id=part.id)
+            for part in parts
+            if isinstance(part, ToolCall)
+        ),
+        finish=reply.choice.finish or "",
+        usage=_plain(reply.usage),
+        cost=None if cost is None else cost.dollars,
+        model=reply.model or choice.model,
+        error=describe_fault(reply.fault),
+        error_code="" if reply.fault is None else reply.fault.code.value,
+    )
+
+
+def observe_run(ended: FinishedRun, run: str, choice: ModelChoice, seconds: dict[str, float]) -> CaseObservation:
+    """The observation of a run with tools. `seconds` is the duration of each call by its key. A run that hit a limit
+    has no answer."""
+    given = answer_of(ended)
+    last = observe_reply(given.reply, choice)
+    usages = [each.usage for each in ended.rounds]
+    return msgspec.structs.replace(
+        last,
+        messages=(*given.rounds, *last.messages),
+        tools=tuple(_use(call, seconds) for each in ended.rounds for call in each.calls),
+        usage=_total(usages),
+        cost=ended.spent.known_cost,
+        seconds=ended.spent.seconds,
+        requests=len(ended.rounds),
+        run=run,
+        finish=last.finish or _finish(ended.rounds),
+    )
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """The text of an answer, including a refusal's text."""
+    return "".join(part.text for part in parts if isinstance(part, Text | Refusal))
+
+
+def arguments_of(text: str) -> Json:
+    """Decode a tool call's arguments; the text itself if it is not JSON."""
+    try:
+        return decode(text) if text else {}
+    except Fault:
+        return text
+
+
+def describe_fault(fault: Fault | None) -> str:
+    """A fault's message and hint in one line; empty for None."""
+    if fault is None:
+        return ""
+    return f"{fault.message} ({fault.hint})" if fault.hint else fault.message
+
+
+def _placeless(part: Part) -> Part:
+    return msgspec.structs.replace(part, at="", extras={})
+
+
+def _plain(usage: Usage | None) -> Usage | None:
+    return None if usage is None else msgspec.structs.replace(usage, at="", extras={})
+
+
+def _finish(rounds: Sequence[Round]) -> str:
+    return (rounds[-1].finish or "") if rounds else ""
+
+
+def _use(call: CallRecord, seconds: dict[str, float]) -> ToolUse:
+    ran: Json = call.ran if call.ran is not None else arguments_of(call.arguments)
+    return ToolUse(
+        name=call.name,
+        arguments=ran,
+        result="" if call.outcome is None else _result(call.outcome),
+        is_error=call.outcome is None or call.outcome.is_error,
+        id=call.sent_id or call.id,
+        seconds=seconds.get(call.key),
+    )
+
+
+def _result(outcome: ToolOutcome) -> str:
+    text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
+    if not text and outcome.structured is not None:
+        return encode(outcome.structured).decode()
+    return text
+
+
+def _total(usages: Sequence[Usage | None]) -> Usage | None:
+    """The usage of all rounds together; a count that one round lacks is unknown."""
+    known = [usage for usage in usages if usage is not None]
+    if not known or len(known) < len(usages):
+        return None
+
+    def total(name: str, *, is_always_told: bool = False) -> int | None:
+        counts = [getattr(usage, name) for usage in known]
+        missing = counts.count(None)
+        # A missing count of cached or reasoning tokens means zero; input and output counts are never zero.
+        return None if missing == len(counts) or (is_always_told and missing) else sum(count or 0 for count in counts)
+
+    return Usage(
+        input_tokens=total("input_tokens", is_always_told=True),
+        output_tokens=total("output_tokens", is_always_told=True),
+        cached_tokens=total("cached_tokens"),
+        cache_write_tokens=total("cache_write_tokens"),
+        reasoning_tokens=total("reasoning_tokens"),
+        cache_write_1h_tokens=total("cache_write_1h_tokens"),
+    )

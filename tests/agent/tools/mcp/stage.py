@@ -12,16 +12,14 @@ from typing import Any
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits, open_mcp_text
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.agent.tools.mcp.network import McpNetwork
-from sightline.agent.tools.mcp.opening import open_mcp_text
 from sightline.model.parts import Text
 
 HERE = Path(__file__).parent
 SDK_SERVER = str(HERE / "sdk_server.py")
 HOSTILE = str(HERE / "hostile.py")
-QUICK = Bounds(start_s=120, list_s=120, call_s=120, close_s=1, spacing_s=0, notice_s=1)
+QUICK = ServerLimits(start_s=120, list_s=120, call_s=120, close_s=1, spacing_s=0, notice_s=1)
 """Nothing here is met unless a test shortens it: a slow machine is no reason to fail."""
 
 
@@ -82,7 +80,7 @@ async def sdk_over_http(*how: str, ear: Ear | None = None) -> AsyncIterator[str]
 @asynccontextmanager
 async def using(
     servers: dict[str, Any],
-    bounds: Bounds = QUICK,
+    bounds: ServerLimits = QUICK,
     environment: dict[str, str] | None = None,
     network: McpNetwork | None = None,
 ) -> AsyncIterator[McpTools]:

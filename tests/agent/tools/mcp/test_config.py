@@ -1,22 +1,78 @@
+import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sightline.agent.tools.mcp.config import CommandServer, Configured, HttpServer, is_here, parse_config
+from sightline.agent.tools.mcp.config import (
+    CommandServer,
+    Expansion,
+    HttpServer,
+    ServerConfig,
+    UnfilledError,
+    is_here,
+    mask_values,
+    open_mcp_file,
+    parse_config,
+)
 from sightline.errors import Code, Fault
+from tests.agent.tools.mcp.stage import hostile, names
+
+ENVIRONMENT = {"KEY": "sk-1234", "EMPTY": "", "ON": "1"}
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ("plain $KEY", "plain $KEY"),
+        ("${KEY}", "sk-1234"),
+        ("${env:KEY}", "sk-1234"),
+        ("Bearer ${KEY}, ${ON}", "Bearer sk-1234, 1"),
+        ("${NONE:-some thing}", "some thing"),
+        ("${NONE:-}", ""),
+        ("${EMPTY:-other}", "other"),
+        ("${KEY:-other}", "sk-1234"),
+    ],
+)
+def test_variables_are_filled_in(written: str, filled: str) -> None:
+    assert Expansion(ENVIRONMENT).expand(written) == filled
+
+
+def test_what_is_filled_in_is_not_filled_in_again() -> None:
+    assert Expansion({"A": "${B}", "B": "no"}).expand("${A}") == "${B}"
+
+
+@pytest.mark.parametrize("written", ["${NONE}", "${input:key}", "${workspaceFolder}/x", "${}", "${EMPTY}"])
+def test_what_cannot_be_filled_in_is_named(written: str) -> None:
+    with pytest.raises(UnfilledError) as raised:
+        Expansion({"KEY": "sk-1234"}).expand(f"${{KEY}} {written}")
+    assert "sk-1234" not in str(raised.value)
+
+
+def test_what_came_from_the_environment_is_remembered() -> None:
+    expansion = Expansion(ENVIRONMENT)
+    expansion.expand("${KEY} ${ON} ${NONE:-default}")
+    assert expansion.values == {"sk-1234"}  # "1" would be missing in every number
+
+
+def test_a_value_within_another_leaves_nothing_of_it() -> None:
+    assert mask_values("sk-1234-5678 and sk-1234", frozenset({"sk-1234", "sk-1234-5678"})) == "*** and ***"
+
 
 FOLDER = Path("/project")
-ENVIRONMENT = {"TOKEN": "sk-very-secret", "HOME": "/srv/me"}
+CONFIG_ENVIRONMENT = {"TOKEN": "sk-very-secret", "HOME": "/srv/me"}
 
 
-def read(document: Any) -> Configured:
+def read(document: Any) -> ServerConfig:
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return parse_config(text, where=".mcp.json", folder=FOLDER, environment=ENVIRONMENT)
+    return parse_config(text, where=".mcp.json", folder=FOLDER, environment=CONFIG_ENVIRONMENT)
 
 
-def one(entry: Any) -> Configured:
+def one(entry: Any) -> ServerConfig:
     return read({"mcpServers": {"it": entry}})
 
 
@@ -141,3 +197,30 @@ def test_this_machine_needs_no_https(host: str) -> None:
 @pytest.mark.parametrize("host", ["localhost.example", "10.0.0.1", "0.0.0.0", "::", "example"])
 def test_another_machine_does(host: str) -> None:
     assert not is_here(host)
+
+
+def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"it": hostile("Server", env={})}}))
+
+    async def story() -> list[str]:
+        tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
+        found = names(tools)
+        await tools.close()
+        await tools.close()
+        return found
+
+    assert asyncio.run(story()) == ["it__go"]
+
+
+def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"none\.json cannot be read") as raised:
+        asyncio.run(open_mcp_file(tmp_path / "none.json", environment={}))
+    assert raised.value.code is Code.CONFIG
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize("module", ["sightline.agent.tools.mcp.config", "sightline.cli.program"])
+def test_the_sdk_is_not_loaded_before_it_is_needed(module: str) -> None:
+    script = f"import sys, {module}; sys.exit(any(name.split('.')[0] in ('mcp', 'anyio') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,13 +1,21 @@
 """A server that means no good, on stdio: whatever it does ends as an outcome, a note or a fault, and nothing hangs."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import ServerLimits
+from sightline.agent.tools.mcp.connection import LONGEST, ListFilterDispatcher, ProgressReports, words
+from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
 
@@ -26,7 +34,7 @@ def called(how: str, *calls: dict[str, Any]) -> tuple[list[ToolOutcome], tuple[s
     return asyncio.run(story())
 
 
-def refused(how: str, bounds: Bounds = QUICK) -> Fault:
+def refused(how: str, bounds: ServerLimits = QUICK) -> Fault:
     async def story() -> None:
         async with listening() as ear, using({"it": hostile(how, ear=ear)}, bounds):
             pass
@@ -185,5 +193,120 @@ def test_no_secret_is_told_whatever_the_server_tells() -> None:
         with pytest.raises(Fault, match=r"cannot sign in with \*\*\*"):
             async with using({"it": server}, environment=environment):
                 pass
+
+    asyncio.run(story())
+
+
+def test_progress_is_words_and_numbers() -> None:
+    assert words(3, 10, "reading") == "reading (3 of 10)"
+    assert words(3, None, None) == "3"
+    assert words(0.5, 0, "") == "0.5"
+
+
+@given(st.floats(), st.none() | st.floats(), st.none() | st.text())
+def test_progress_is_one_short_line_that_moves_no_cursor(progress: float, total: float | None, message: str) -> None:
+    line = words(progress, total, message)
+    assert line.isprintable()
+    assert len(line) < LONGEST + 60
+
+
+def test_a_flood_is_told_once_and_the_end_is_the_end() -> None:
+    told: list[str] = []
+
+    async def story() -> None:
+        report = ProgressReports(told.append)
+        for number in range(1000):
+            await report.report(number, None, None)
+        report.end()
+        await asyncio.sleep(0)
+        await report.report(1000, None, None)
+
+    asyncio.run(story())
+    assert told[0] == "0"
+    assert len(told) < 1000
+    assert "1000" not in told
+
+
+async def nobody(*_: object) -> Any:
+    return {}
+
+
+def test_lists_are_sifted_and_nothing_else() -> None:
+    async def story() -> list[Mapping[str, Any]]:
+        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, out = anyio.create_memory_object_stream[SessionMessage](0)
+
+        async def answer() -> None:
+            async for each in out:
+                assert isinstance(each.message, JSONRPCRequest)
+                reply = JSONRPCResponse(jsonrpc="2.0", id=each.message.id, result={"tools": [1, 2]})
+                await into.send(SessionMessage(reply))
+
+        dispatcher = ListFilterDispatcher(read, write, lambda raw: {"tools": raw["tools"][:1]})
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer)
+            await group.start(dispatcher.run, nobody, nobody)
+            found = [await dispatcher.send_raw_request(method, None) for method in ("tools/list", "tools/other")]
+            group.cancel_scope.cancel()
+        for stream in (into, read, write, out):
+            stream.close()
+        return found
+
+    assert asyncio.run(story()) == [{"tools": [1]}, {"tools": [1, 2]}]
+
+
+def notice(method: str, **params: Any) -> SessionMessage:
+    return SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=method, params=params))
+
+
+def question(number: int) -> SessionMessage:
+    return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+
+
+ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+
+
+def test_notices_that_nobody_reads_are_held_back() -> None:
+    sieve = MessageFilter(1)
+    assert sieve.passes(notice("notifications/tools/list_changed"))
+    assert not sieve.passes(notice("notifications/message", level="info", data=""))
+    assert not sieve.passes(notice("notifications/resources/updated", uri="a:"))
+    assert not sieve.passes(ValueError("a line that is no message"))
+    assert sieve.passes(ANSWER)
+
+
+@pytest.mark.parametrize("progress", [10**400, "much", None, [1], float("nan"), float("inf"), -(10**16)])
+def test_progress_that_is_no_number_is_held_back(progress: object) -> None:
+    assert not MessageFilter(1).passes(notice("notifications/progress", progressToken=1, progress=progress))
+    assert not MessageFilter(1).passes(notice("notifications/progress", progressToken=1, progress=1, total=progress))
+    assert MessageFilter(1).passes(notice("notifications/progress", progressToken=1, progress=1, total=2.5))
+
+
+def test_questions_wait_for_no_more_answers_than_are_borne() -> None:
+    sieve = MessageFilter(2)
+    assert [sieve.passes(question(number)) for number in range(3)] == [True, True, False]
+    sieve.count_answer(question(9))  # our own question is no answer
+    assert not sieve.passes(question(3))
+    sieve.count_answer(ANSWER)
+    sieve.count_answer(SessionMessage(JSONRPCError(jsonrpc="2.0", id=2, error={"code": 1, "message": ""})))
+    assert [sieve.passes(question(number)) for number in range(3)] == [True, True, False]
+
+
+def test_streams_pass_through_the_sieve() -> None:
+    async def story() -> None:
+        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](9)
+        write, out = anyio.create_memory_object_stream[SessionMessage](9)
+        sieve = MessageFilter(1)
+        sieved, writing = FilteredRead(read, sieve), FilteredWrite(write, sieve)
+        for item in (notice("notifications/message"), question(1), question(2), ANSWER, notice("x"), ANSWER):
+            into.send_nowait(item)
+        into.close()
+        async with sieved, writing:
+            assert await sieved.receive() == question(1)
+            await writing.send(ANSWER)
+            assert [item async for item in sieved] == [question(2), ANSWER, ANSWER]
+            assert sieved.last_context is None
+        assert out.receive_nowait() == ANSWER
+        out.close()
 
     asyncio.run(story())

@@ -1,5 +1,3 @@
-"""The hostile server's own deeds are told in test_connection.py; here is what concerns the process alone."""
-
 import asyncio
 import json
 import os
@@ -8,18 +6,45 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
-from sightline.agent.tools.mcp.config import CommandServer
-from sightline.agent.tools.mcp.limits import Bounds
-from sightline.agent.tools.mcp.link import McpLink
-from sightline.agent.tools.mcp.pipes import open_pipes
+from sightline.agent.tools.mcp.config import CommandServer, ServerLimits
+from sightline.agent.tools.mcp.pipes import END, LineSplitter, McpLink, Overlong, open_pipes
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
 from tests.agent.tools.processes import is_gone
 
-BOUNDS = Bounds(close_s=1, message=10_000)
+
+def test_lines_come_whole_whatever_the_bytes_come_in() -> None:
+    lines = LineSplitter(100)
+    assert lines.feed(b"on") == []
+    assert lines.feed(b"e\n\n  \r\ntwo\nthr") == [b"one", b"two"]
+    assert lines.feed(b"ee\n") == [b"three"]
+
+
+def test_of_a_line_that_is_too_long_the_ends_are_kept() -> None:
+    lines = LineSplitter(2000)
+    found = []
+    for _ in range(1000):
+        found += lines.feed(b"x" * 5000)
+    found += lines.feed(b"end\nshort\n")
+    assert found == [Overlong(b"x" * END, b"x" * (END - 3) + b"end", 5_000_003), b"short"]
+
+
+@given(st.lists(st.binary()), st.integers(1, 50))
+def test_nothing_is_lost_and_nothing_is_kept_too_long(chunks: list[bytes], most: int) -> None:
+    lines = LineSplitter(most)
+    found = [line for chunk in chunks for line in lines.feed(chunk)]
+    wanted = [line for line in b"".join(chunks).split(b"\n")[:-1] if line.strip() or len(line) > most]
+    assert len(found) == len(wanted)
+    for got, line in zip(found, wanted, strict=True):
+        assert got == (line if len(line) <= most else Overlong(line[:END], line[END:][-END:], len(line)))
+
+
+BOUNDS = ServerLimits(close_s=1, message=10_000)
 QUESTION = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
 
 
@@ -94,7 +119,7 @@ def test_a_server_that_does_not_read_is_ended() -> None:
             fault = link.why()
             return fault.message if fault else ""
 
-    assert asyncio.run(story()) == "was ended, because it does not read what it is told"
+    assert asyncio.run(story()) == "was ended, because it does not read its input"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""The built-in tools: reading, listing, searching, writing and editing files of one folder, and running commands in it.
+"""The built-in tools: read, list, search, write and edit files of one folder, and run commands in it.
 
-They are off unless somebody names the folder. It may import what `tools` may. No path that a model writes leads out of
-the folder: every step of it is opened by itself, relative to the one before, and links are followed only inside.
+They are off unless a folder is configured. No path that a model writes leads out of the folder: each step of a path is
+opened relative to the previous one, and links are followed only inside.
 """

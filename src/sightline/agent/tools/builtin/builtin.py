@@ -1,4 +1,4 @@
-"""The built-in tools of one folder as a source of tools: those that somebody has chosen."""
+"""The chosen built-in tools of one folder as a source of tools, and the tools that run commands."""
 
 import asyncio
 import io
@@ -17,12 +17,10 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.listing import ListFilesTool
-from sightline.agent.tools.builtin.searching import Searching
+from sightline.agent.tools.builtin.searching import SearchFilesTool
 from sightline.agent.tools.callables import call_function
-from sightline.agent.tools.calling import convert_arguments
-from sightline.agent.tools.commands import Commands
-from sightline.agent.tools.environment import minimal
-from sightline.agent.tools.outcomes import outcome_of, part_of
+from sightline.agent.tools.commands import Commands, minimal
+from sightline.agent.tools.functions import convert_arguments, outcome_of, part_of
 from sightline.agent.tools.python_file import TIMEOUT
 from sightline.agent.tools.tools import Progress, unknown
 from sightline.catalog.capabilities import HostedTool
@@ -42,7 +40,7 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteFileTools:
     """The tools `write_file` and `edit_file`."""
 
     folder: Folder
@@ -69,7 +67,7 @@ class Writing:
         """
         mark, codec, text = self._read(path)
         if "\r\n" in text and old_text not in text:
-            # Those who read it saw plain ends of lines.
+            # The model was shown \n line ends.
             old_text, new_text = _with_returns(old_text), _with_returns(new_text)
         places = _places(text, old_text)
         _check(path, text, old_text, new_text, places, every=every)
@@ -79,7 +77,6 @@ class Writing:
         return f"Changed {path} in {len(places)} {many}: line {_line_numbers(places)}."
 
     def _read(self, path: str) -> tuple[bytes, str, str]:
-        """The file's byte order mark, its encoding and its text."""
         with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
@@ -104,7 +101,7 @@ def _check(path: str, text: str, old: str, new: str, places: list[int], *, every
 
 
 def _nearly(text: str, old: str) -> str:
-    """Where the same words stand with other spaces."""
+    """A hint at where the same text occurs with different whitespace."""
     wanted = [" ".join(line.split()) for line in old.strip().splitlines()]
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for start in range(len(lines) - len(wanted) + 1):
@@ -114,7 +111,7 @@ def _nearly(text: str, old: str) -> str:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """The lines in which it begins."""
+    """The numbers of the lines in which occurrences begin."""
     places: list[int] = []
     at = text.find(old) if old else -1
     line = 1
@@ -184,7 +181,7 @@ class ReadFileTool:
 
 
 def _kind(head: bytes) -> str:
-    """What a file is that is no text; empty for text, of which the head may end within a character."""
+    """The kind of a binary file by its first bytes; empty for text. The head may end within a character."""
     kind = sniff(head, "")
     if kind == BINARY and (b"\0" not in head or encoding_of(head) != "utf-8-sig"):
         return ""
@@ -199,7 +196,7 @@ def _media_outcome(file: BinaryIO, kind: str, size: int, path: str) -> ToolOutco
 
 
 def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> str:
-    """The lines that were asked for, as far as there is room, and what there is besides."""
+    """The requested lines within the limit, with a note about what is left out."""
     taken: list[str] = []
     room = MOST_LETTERS
     number = 0
@@ -224,7 +221,7 @@ def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> s
 
 
 def _line(text: io.TextIOWrapper) -> tuple[str, bool]:
-    """The next line, or its beginning where it is long."""
+    """The next line, truncated if it is long, and whether it was."""
     line = text.readline(_LONGEST_LINE)
     is_cut = len(line) == _LONGEST_LINE and not line.endswith("\n")
     rest = line
@@ -237,7 +234,7 @@ _LONGEST_WORDS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class ShellTools:
     """The tools `run_command` and `local_shell`."""
 
     folder: Folder
@@ -314,11 +311,11 @@ HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
 NAMES = (*READING, "write_file", "edit_file", "run_command", *HOSTED)
 _ACTION = ("command", "env", "timeout_ms", "working_directory", "user")
 _GRACE = 10.0
-"""Seconds beyond the limit that a tool with a process of its own has to end that process and tell what it got."""
+"""Extra seconds for a tool with its own process to end that process and report its output."""
 
 
 class Builtin:
-    """The chosen tools. `environment` is ours; of it a command gets what any command needs and nothing else."""
+    """The chosen tools. Commands get only the necessary variables of `environment`."""
 
     def __init__(
         self,
@@ -344,11 +341,10 @@ class Builtin:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """The tools, in the order in which they were named."""
         return self._definitions
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Use one. What goes wrong is told to the model in words that help it on."""
+        """Use a tool. A failure becomes an outcome with a message for the model."""
         function = self._functions(progress).get(call.name) if call.name in self._names else None
         if function is None or isinstance(call.arguments, str):
             return unknown(call.name, self._definitions)
@@ -364,16 +360,16 @@ class Builtin:
             return text_outcome(f"{call.name} failed: {error.strerror}", is_error=True)
 
     async def close(self) -> None:
-        """End what runs, and let go of the folder."""
+        """Kill running commands and close the folder."""
         await self._commands.close()
         self._folder.close()
 
     def _functions(self, progress: Progress) -> dict[str, Callable[..., object]]:
-        writing, shell = Writing(self._folder), Shell(self._folder, self._commands, self._timeout, progress)
+        writing, shell = WriteFileTools(self._folder), ShellTools(self._folder, self._commands, self._timeout, progress)
         return {
             "read_file": ReadFileTool(self._folder).read_file,
             "list_files": ListFilesTool(self._folder).list_files,
-            "search_files": Searching(self._folder, self._commands, self._timeout).search_files,
+            "search_files": SearchFilesTool(self._folder, self._commands, self._timeout).search_files,
             "write_file": writing.write_file,
             "edit_file": writing.edit_file,
             "run_command": shell.run_command,
@@ -383,14 +379,14 @@ class Builtin:
 
 def _definition(name: str, function: Callable[..., object] | None) -> Definition:
     hosted = next((each for each in HOSTED if each == name), None)
-    if function is None:  # the provider runs it
+    if function is None:  # run by the provider
         return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
     found = definition_of(function, is_parallel=name in READING)
-    # The API says what arguments it has; further ones of a later version are no reason to refuse a call.
+    # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.
     schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
     return msgspec.structs.replace(found, hosted=hosted, schema=schema)
 
 
 def _action(arguments: JsonObject) -> JsonObject:
-    """What a `local_shell` call wants done, without the word for the kind of action and what is not known here."""
+    """The action of a `local_shell` call, without its type and unknown keys."""
     return {name: value for name, value in arguments.items() if name in _ACTION}

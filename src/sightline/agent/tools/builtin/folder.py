@@ -1,8 +1,8 @@
-"""One folder that no path leads out of.
+"""A folder that no path leads out of.
 
-A path is walked step by step: each step is opened relative to the one before and never through a link, and a link is
-read and walked in the same way. So there is no moment between looking and opening in which somebody could put a link in
-the way. `..` goes back to a folder that was open already, and not above the first.
+A path is walked step by step: each step is opened relative to the previous one and never through a link; a link is read
+and its target walked in the same way. This leaves no moment between check and open in which a link could be swapped in.
+`..` goes back to a folder that is already open, and never above the root.
 """
 
 import errno
@@ -24,9 +24,9 @@ _NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place that a path led to: an open folder and a name in it, and where that is within the folder of all.
+    """Where a path leads: an open folder, a name in it, and the path relative to the root folder.
 
-    The name may be that of nothing yet. It is `.` for the open folder itself.
+    The name may not exist yet. It is `.` for the open folder itself.
     """
 
     parent: int
@@ -35,7 +35,7 @@ class Spot:
 
 
 class Folder:
-    """The folder. It stays the same one even if its path becomes another's."""
+    """A root folder, kept open: it stays the same one even if its path is reused."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -46,14 +46,13 @@ class Folder:
         self.path = path.resolve()
 
     def close(self) -> None:
-        """Let go of it."""
         root, self._root = self._root, -1
         if root >= 0:
             os.close(root)
 
     @contextmanager
     def spot(self, path: str, *, makes_folders: bool = False) -> Iterator[Spot]:
-        """Where a path leads, links followed; `makes_folders` makes those that are missing on the way."""
+        """Resolve a path, following links. `makes_folders` creates missing folders."""
         walk = _Walk(self._root, self.path, path, makes_folders=makes_folders)
         try:
             yield walk.spot()
@@ -64,9 +63,9 @@ class Folder:
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[int]:
-        """A regular file, open for reading."""
+        """Open a regular file for reading."""
         with self.spot(path) as spot:
-            # Without O_NONBLOCK a named pipe would keep us until somebody writes into it.
+            # Without O_NONBLOCK, opening a named pipe blocks until another process writes to it.
             file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=spot.parent)
             try:
                 _check_regular(os.fstat(file), path)
@@ -76,7 +75,7 @@ class Folder:
 
     @contextmanager
     def open_folder(self, path: str) -> Iterator[tuple[int, str]]:
-        """A folder, open, and where it is."""
+        """Open a folder; yields its descriptor and its path."""
         with self.spot(path) as spot:
             folder = os.open(spot.name, _FOLDER, dir_fd=spot.parent)
             try:
@@ -85,7 +84,7 @@ class Folder:
                 os.close(folder)
 
     def write(self, path: str, data: bytes) -> bool:
-        """Put these bytes in the place of a file, all of them or none; whether there was a file before."""
+        """Write a file atomically. Returns whether it replaced an existing file."""
         with self.spot(path, makes_folders=True) as spot:
             if spot.name == ".":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -108,7 +107,7 @@ class Folder:
 
 
 class _Walk:
-    """The way along one path. It holds every folder on it open until it is closed."""
+    """The walk along one path. It keeps every folder on the path open until closed."""
 
     def __init__(self, root: int, root_path: Path, path: str, *, makes_folders: bool) -> None:
         self._path = path
@@ -143,7 +142,7 @@ class _Walk:
         return Spot(self._folders[-1], ".", "/".join(self._names) or ".")
 
     def _add(self, path: str) -> None:
-        """What is still to be walked begins with this path; one from the root of the system has to lead to ours."""
+        """Prepend this path to what is still to be walked. An absolute path must lead into the root folder."""
         steps = PurePosixPath(path)
         if steps.is_absolute():
             if not steps.is_relative_to(self._root_path):
@@ -154,7 +153,7 @@ class _Walk:
         self._left.extendleft(reversed(steps.parts))
 
     def _follows(self, name: str) -> bool:
-        """Whether this is a link; if so, what it says is walked next."""
+        """Whether the name is a link; if so, its target is walked next."""
         try:
             target = os.readlink(name, dir_fd=self._folders[-1])
         except OSError as error:
@@ -186,12 +185,12 @@ class _Walk:
 
 
 def printable(path: str) -> str:
-    """A path for a list with one on each line: names may hold anything, also ends of lines."""
+    """A path for a list with one a line: escapes line breaks and other control characters."""
     return path if path.isprintable() else repr(path)
 
 
 def unusable(path: str, error: OSError) -> Fault:
-    """The fault for a path that the system refuses; only the path as it was given is told."""
+    """The fault for a path that the system refuses; it names the path as given."""
     hint = "list_files shows what is there." if isinstance(error, FileNotFoundError) else ""
     return Fault(Code.USAGE, f"{path!r}: {error.strerror}", hint=hint)
 
@@ -206,7 +205,7 @@ def _check_spelling(path: str) -> None:
 
 
 def _mode(spot: Spot, path: str) -> int | None:
-    """The rights of the file that is to be replaced, None if there is none."""
+    """The mode of the file to be replaced; None if there is none."""
     try:
         found = os.stat(spot.name, dir_fd=spot.parent, follow_symlinks=False)
     except FileNotFoundError:

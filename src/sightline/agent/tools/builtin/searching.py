@@ -1,5 +1,5 @@
-"""Searching the files of a folder. It is done by a process of its own: a pattern can take for ever, and while Python
-compares one with a line, nothing else in the same process runs."""
+"""Searches the files of a folder in a separate process: matching a regular expression can take very long, and blocks
+every other thread of its process."""
 
 import json
 import os
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from sightline.agent.tools.builtin.folder import Folder, printable
-from sightline.agent.tools.builtin.glob import Glob
-from sightline.agent.tools.builtin.listing import files_below
+from sightline.agent.tools.builtin.listing import Glob, files_below
 from sightline.agent.tools.commands import Commands
 from sightline.errors import Code, Fault
 
@@ -26,7 +25,7 @@ _REFUSED = 3
 
 
 class SearchRequest(TypedDict):
-    """What the process is told."""
+    """The search process's input."""
 
     folder: str
     text: str
@@ -37,7 +36,7 @@ class SearchRequest(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class SearchFilesTool:
     """The tool `search_files`."""
 
     folder: Folder
@@ -81,7 +80,7 @@ class Searching:
 
 
 def main() -> int:
-    """Search, and print what was found, or why it cannot be searched for."""
+    """The search process: print the matches or the error."""
     wanted: SearchRequest = json.load(sys.stdin)
     try:
         folder = Folder(Path(wanted["folder"]))
@@ -96,7 +95,7 @@ def main() -> int:
 
 
 def search_folder(folder: Folder, wanted: SearchRequest) -> str:
-    """The lines that have it, and what else there is to say."""
+    """The matching lines, with notes on what was left out."""
     flags = re.IGNORECASE if wanted["ignore_case"] else 0
     try:
         expression = re.compile(wanted["text"] if wanted["is_regex"] else re.escape(wanted["text"]), flags)
@@ -120,7 +119,7 @@ def search_folder(folder: Folder, wanted: SearchRequest) -> str:
 
 
 def _texts(folder: Folder, path: str, glob: Glob) -> Iterator[tuple[str, str | None]]:
-    """Each file that is meant, with its text, if it is one."""
+    """Each matching file with its text; None if it is not text."""
     if _is_file(folder, path):
         with folder.open_file(path) as file:
             yield path, _text(file)
@@ -144,7 +143,7 @@ def _is_file(folder: Folder, path: str) -> bool:
 def _text_at(name: str, parent: int) -> str | None:
     try:
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:  # a link, a socket, somebody else's
+    except OSError:  # a link, a socket, or not permitted
         return None
     try:
         return _text(file)
@@ -153,7 +152,7 @@ def _text_at(name: str, parent: int) -> str | None:
 
 
 def _text(file: int) -> str | None:
-    """The text of a regular file, None for what is none or is too large."""
+    """The text of a regular file; None if it is binary or too large."""
     found_file = os.fstat(file)
     if not stat.S_ISREG(found_file.st_mode) or found_file.st_size > _LARGEST_FILE:
         return None

@@ -1,6 +1,6 @@
-"""One connection to a server, from its greeting to its end: its list, kept up to date, and its answers.
+"""One connection to a server, from handshake to end: keeps its list of tools up to date and calls them.
 
-A connection is driven by one task, as the SDK wants it, and asked by many.
+One task drives a connection, as the SDK requires; many tasks may call tools.
 """
 
 import asyncio
@@ -34,24 +34,27 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import CommandServer, HttpServer, Spec
+from sightline.agent.tools.mcp.config import (
+    CommandServer,
+    HttpServer,
+    McpNetwork,
+    ServerLimits,
+    ServerSpec,
+    mask_values,
+)
 from sightline.agent.tools.mcp.content import outcome
-from sightline.agent.tools.mcp.expansion import mask_values
 from sightline.agent.tools.mcp.guard import McpHttpGuard
-from sightline.agent.tools.mcp.limits import Bounds
-from sightline.agent.tools.mcp.link import McpLink
 from sightline.agent.tools.mcp.listing import ToolListing
-from sightline.agent.tools.mcp.message_filter import Sieve, SievedRead, SievedWrite
-from sightline.agent.tools.mcp.network import McpNetwork
-from sightline.agent.tools.mcp.pipes import open_pipes
+from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
+from sightline.agent.tools.mcp.pipes import McpLink, open_pipes
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 
 
 @asynccontextmanager
-async def open_http_link(address: HttpServer, bounds: Bounds, network: McpNetwork) -> AsyncIterator[McpLink]:
-    """The way to a service. It ends with our saying so, as far as the service takes its time to hear it."""
+async def open_http_link(address: HttpServer, bounds: ServerLimits, network: McpNetwork) -> AsyncIterator[McpLink]:
+    """Connect to a service. The session is ended with a request to the service, within a time limit."""
     context = network.context()
     inner = httpx2.AsyncHTTPTransport(
         verify=context,
@@ -61,7 +64,7 @@ async def open_http_link(address: HttpServer, bounds: Bounds, network: McpNetwor
     )
     guard = McpHttpGuard(inner, bounds)
     headers = {**address.headers, "accept-encoding": "identity"}
-    # A call has a limit of its own, and a stream for notices may be silent for hours.
+    # Calls have their own limit, and a notification stream may be silent for hours.
     timeout = httpx2.Timeout(bounds.start_s, read=None, pool=None)
     client = httpx2.AsyncClient(transport=guard, headers=headers, timeout=timeout, trust_env=False)
     async with (
@@ -81,11 +84,11 @@ def _proxy(found: tuple[str, str] | None, context: ssl.SSLContext) -> httpx2.Pro
 
 LONGEST = 200
 SPACING = 0.1
-"""Seconds between two reports of one call; what comes sooner is left out."""
+"""The least seconds between two reports of one call; reports in between are dropped."""
 
 
-class Reporting:
-    """Hands on the progress of one call until it ends."""
+class ProgressReports:
+    """Reports the progress of one call until it ends."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -93,7 +96,7 @@ class Reporting:
         self._has_ended = False
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
-        """What the server told."""
+        """Report progress sent by the server."""
         now = asyncio.get_running_loop().time()
         if self._has_ended or now < self._next:
             return
@@ -101,20 +104,20 @@ class Reporting:
         self._progress(words(progress, total, message))
 
     def end(self) -> None:
-        """The call has ended: what comes late is not told."""
+        """Stop reporting."""
         self._has_ended = True
 
 
 def words(progress: float, total: float | None, message: str | None) -> str:
-    """The server's words and numbers on one line. Nothing in it can move a terminal's cursor."""
+    """The server's message and numbers on one line, without control characters."""
     number = f"{progress:g} of {total:g}" if total else f"{progress:g}"
     text = "".join(letter if letter.isprintable() else " " for letter in (message or "")[: 4 * LONGEST])
     text = " ".join(text.split())[:LONGEST]
     return f"{text} ({number})" if text else number
 
 
-class Sifting(JSONRPCDispatcher[TransportContext]):
-    """A dispatcher whose lists of tools hold nothing that the SDK would refuse as a whole."""
+class ListFilterDispatcher(JSONRPCDispatcher[TransportContext]):
+    """A dispatcher that removes invalid tools from a list, for which the SDK would refuse the whole list."""
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class Sifting(JSONRPCDispatcher[TransportContext]):
         sift: Callable[[JsonObject], JsonObject],
     ) -> None:
         super().__init__(read, write)
-        self._sift = sift
+        self._filter_list = sift
 
     async def send_raw_request(
         self,
@@ -134,27 +137,27 @@ class Sifting(JSONRPCDispatcher[TransportContext]):
         _related_request_id: RequestId | None = None,
     ) -> dict[str, Any]:
         answer = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
-        return self._sift(answer) if method == "tools/list" else answer
+        return self._filter_list(answer) if method == "tools/list" else answer
 
 
 TROUBLE = (MCPError, ValueError, RuntimeError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""What the SDK raises for what a server does; a message of another shape is a ValueError."""
+"""What the SDK raises for a server's behaviour; a malformed message is a ValueError."""
 
 _LONGEST_WORDS = 2000
 
-# The SDK logs what servers do wrong, with tracebacks; what of it matters is told as outcomes and notes.
+# The SDK logs servers' mistakes with tracebacks; what matters of them is reported in outcomes and notes.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
 
 
 class McpConnection:
-    """A server that is being spoken to. `run` is its task; `ready` is set when its tools are known."""
+    """A connection to a server. `run` is its task; `ready` is set when its tools are known."""
 
     def __init__(
         self,
-        spec: Spec,
-        bounds: Bounds,
+        spec: ServerSpec,
+        bounds: ServerLimits,
         environment: Mapping[str, str],
         network: McpNetwork,
         changed: Callable[[ToolListing], None],
@@ -172,27 +175,27 @@ class McpConnection:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the other side is gone."""
+        """Whether the server is gone."""
         return self._link is not None and self._link.ended.is_set()
 
     def close(self) -> None:
-        """Let the task come to its end."""
+        """Ask the task to end."""
         self._closing.set()
 
     async def run(self) -> None:
-        """Greet the server, learn its tools, and be there until one side has had enough."""
+        """Connect, list the tools, and serve until either side ends the connection."""
         async with self._open_link() as link:
             self._link = link
             try:
-                await self._speak(link)
+                await self._serve_session(link)
             finally:
-                # Before the way to it is closed: how a process ends afterwards is our doing.
+                # Ask before the link is closed: after that, the process's exit status is our own doing.
                 self.why, self.words = link.why(), link.words()
 
     async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
-        """Call a tool. To be cancelled is told to the server, which is not waited for."""
+        """Call a tool. A cancellation is sent to the server without waiting for it."""
         assert self._session is not None
-        report = Reporting(progress)
+        report = ProgressReports(progress)
         try:
             result = await self._session.call_tool(
                 tool, arguments, progress_callback=report.report, allow_input_required=True
@@ -200,7 +203,7 @@ class McpConnection:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 return self._interruption(error)
-            # The SDK tells at length what it could not read; the first line says it.
+            # The SDK's message about unreadable input is long; the first line suffices.
             words = error.message.partition("\n")[0] if error.code == PARSE_ERROR else error.message
             return self._failure(f"answered with an error: {words}")
         except TROUBLE as error:
@@ -214,23 +217,25 @@ class McpConnection:
             )
         return outcome(result, self._spec.secret)
 
-    async def _speak(self, link: McpLink) -> None:
-        sieve = Sieve(self._bounds.questions)
-        dispatcher = Sifting(SievedRead(link.read, sieve), SievedWrite(link.write, sieve), self._sift)
+    async def _serve_session(self, link: McpLink) -> None:
+        sieve = MessageFilter(self._bounds.questions)
+        dispatcher = ListFilterDispatcher(
+            FilteredRead(link.read, sieve), FilteredWrite(link.write, sieve), self._filter_list
+        )
         us = Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
             dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
         ) as session:
             with anyio.fail_after(self._bounds.start_s):
-                await _greet(session)
+                await _handshake(session)
                 await self._list(session)
             self._session = session
             self.ready.set()
-            await self._tend(session, link)
+            await self._keep_list_current(session, link)
 
     # --- the list -------------------------------------------------------------------------------------
 
-    def _sift(self, answer: JsonObject) -> JsonObject:
+    def _filter_list(self, answer: JsonObject) -> JsonObject:
         return self._listing.filter_page(answer)
 
     async def _list(self, session: ClientSession) -> None:
@@ -254,8 +259,8 @@ class McpConnection:
         if isinstance(message, ToolListChangedNotification):
             self._stale.set()
 
-    async def _tend(self, session: ClientSession, link: McpLink) -> None:
-        """Read the list again whenever it has changed, not too often, until one side ends the connection."""
+    async def _keep_list_current(self, session: ClientSession, link: McpLink) -> None:
+        """List the tools again whenever they change, but not too often, until either side ends the connection."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._refresh, session)
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -274,7 +279,7 @@ class McpConnection:
             await anyio.sleep(self._bounds.spacing_s)
 
     async def _listen(self, session: ClientSession) -> None:
-        """Newer servers tell of changes only when they are asked to; the events also come to `_heard`."""
+        """Subscribe to changes, which newer servers require; the events also arrive at `_handle_message`."""
         try:
             async with listen(session, tools_list_changed=True) as events:
                 async for _ in events:
@@ -304,8 +309,8 @@ class McpConnection:
         return mask_values(text[:_LONGEST_WORDS], self._spec.hidden)
 
 
-async def _greet(session: ClientSession) -> None:
-    """Agree on a version: the handshake that all servers but the newest know, and what these know in its place."""
+async def _handshake(session: ClientSession) -> None:
+    """Agree on a protocol version: try the handshake of all but the newest servers, then the newer one."""
     try:
         await session.initialize()
     except MCPError as error:
@@ -314,7 +319,7 @@ async def _greet(session: ClientSession) -> None:
         try:
             await session.discover()
         except TROUBLE:
-            raise error from None  # what was said to the greeting tells more than what was said to a second try
+            raise error from None  # the first handshake's error is more useful than that of the second try
 
 
 async def _first(*events: asyncio.Event) -> None:
@@ -335,7 +340,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """A connection's failure as a fault."""
+    """The fault for a connection's failure."""
     leaves = sorted(_leaves(error), key=lambda leaf: not isinstance(leaf, Fault | MCPError | TimeoutError))
     match error := leaves[0]:
         case Fault():

@@ -1,7 +1,7 @@
-"""What a tool of a server answered, as an outcome of ours.
+"""Converts a server's tool result into an outcome.
 
-Pictures and sound are looked at before they are believed: a provider refuses a whole request for one picture that is
-none, and a run would end on it.
+Images and audio are checked by their bytes: a provider refuses a whole request because of one invalid image, which
+would end the run.
 """
 
 import base64
@@ -20,7 +20,7 @@ from mcp_types import (
 )
 
 from sightline.agent.core.output import ResultPart, ToolOutcome
-from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.config import mask_values
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.parts import Audio, Document, Image, Inline, Text
@@ -33,7 +33,7 @@ _WORD = 80
 
 
 def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
-    """The answer of a call. What is `secret` is not in it."""
+    """The outcome of a call, with `secret` values masked."""
     parts = tuple(_redact_part(_part(block), secret) for block in result.content)
     structured = cast(Json, result.structured_content)
     if structured is None:
@@ -42,17 +42,19 @@ def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
     if secret:
         structured = _redact_json(structured, secret)
     if not isinstance(structured, dict):
-        told = () if _repeats(texts, structured) else (Text(encode(structured).decode()),)
-        return ToolOutcome((*parts, *told), is_error=result.is_error)
+        extra = () if _repeats(texts, structured) else (Text(encode(structured).decode()),)
+        return ToolOutcome((*parts, *extra), is_error=result.is_error)
     if len(texts) == 1 and set(structured) == {"result"} and _repeats(texts, structured):
-        return ToolOutcome(parts, is_error=result.is_error)  # a server's wrapping around words is of no use to anybody
+        return ToolOutcome(
+            parts, is_error=result.is_error
+        )  # the wrapper that some servers put around a text is dropped
     if _repeats(texts, structured):
         parts = tuple(part for part in parts if not isinstance(part, Text))
     return ToolOutcome(parts, is_error=result.is_error, structured=structured)
 
 
 def _repeats(texts: list[str], structured: Json) -> bool:
-    """Whether the words say the same again, as the protocol advises for clients that know words only."""
+    """Whether the text repeats the structured result, as the protocol advises for older clients."""
     values = [_value(text) for text in texts]
     inner = structured["result"] if isinstance(structured, dict) and set(structured) == {"result"} else structured
     same = [[structured], [inner], [inner if isinstance(inner, str) else encode(inner).decode()], inner]
@@ -103,7 +105,7 @@ def _part(block: ContentBlock) -> ResultPart:
 
 
 def _media(data: str, claimed: str, uri: str) -> ResultPart:
-    """A picture, a sound or a document by what its bytes say; anything else is only told of."""
+    """An image, audio or document by its bytes; anything else becomes a note."""
     place = f" at {uri}" if uri else ""
     try:
         content = base64.b64decode(data, validate=True)

@@ -1,7 +1,7 @@
-"""HTTP as far as a server may have its way with it: bounded answers, no endless reopening, and no failure lost.
+"""An HTTP transport that limits what a server can do: bounded responses, no endless reconnecting, and no lost failures.
 
-It stands below the SDK's transport, which reads a JSON answer of any size, reopens a stream as often as the server
-closes it, waits for the answer to a notice, and ends altogether when the network fails once.
+It is below the SDK's transport, which reads a JSON response of any size, reopens a stream as often as the server closes
+it, waits for the response to a notification, and ends altogether on one network failure.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import httpx2
 
-from sightline.agent.tools.mcp.limits import MEGABYTE, Bounds
+from sightline.agent.tools.mcp.config import MEGABYTE, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import decode, encode
@@ -25,9 +25,10 @@ _INTERNAL_ERROR = -32603
 
 
 class McpHttpGuard(httpx2.AsyncBaseTransport):
-    """Passes requests on to `inner`. `fault` is what went wrong last; `lost` is set when our session was forgotten."""
+    """Passes requests on to `inner`. `fault` is the last failure; `lost` is set when the server no longer knows the
+    session."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, bounds: Bounds) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, bounds: ServerLimits) -> None:
         self.fault: Fault | None = None
         self.lost = asyncio.Event()
         self._inner = inner
@@ -40,12 +41,12 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
         if request.method == "GET":
             self._count(request)
         if message.get("method") == _CANCELLED:
-            task = asyncio.get_running_loop().create_task(self._tell(request))
+            task = asyncio.get_running_loop().create_task(self._notify(request))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
             return httpx2.Response(202, request=request)
         try:
-            # A call may take its time, and has a limit of its own; nothing else may.
+            # Only calls may take long, and they have their own limit.
             is_call = request.method == "GET" or "id" in message
             async with asyncio.timeout(None if is_call else self._bounds.notice_s):
                 response = await self._inner.handle_async_request(request)
@@ -53,7 +54,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
             if request.method != "POST":
                 raise
             if "id" not in message:
-                return httpx2.Response(202, request=request)  # a notice that is lost is no reason to end everything
+                return httpx2.Response(202, request=request)  # a lost notification must not end the connection
             self.fault = _unreachable(error)
             return _error_response(request, message, self.fault.message)
         return await self._check_response(request, message, response)
@@ -63,9 +64,9 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
             await asyncio.wait(self._telling, timeout=self._bounds.notice_s)
         await self._inner.aclose()
 
-    async def _tell(self, request: httpx2.Request) -> None:
-        """Tell of a call that was cancelled, while others go on: the SDK sends nothing before a notice is answered."""
-        with suppress(httpx2.TransportError, TimeoutError):  # it is a courtesy, and nobody waits for it
+    async def _notify(self, request: httpx2.Request) -> None:
+        """Send a cancellation in the background: the SDK sends nothing else before a notification is answered."""
+        with suppress(httpx2.TransportError, TimeoutError):  # cancellations are best effort, and no one waits for them
             async with asyncio.timeout(self._bounds.notice_s):
                 response = await self._inner.handle_async_request(request)
                 await response.aclose()
@@ -94,7 +95,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """An answer up to its limit. Its failures are such as the SDK takes for those of one answer."""
+    """A response body up to a limit. It fails with errors that the SDK attributes to this response only."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
         self._inner, self._most = inner, most
@@ -123,7 +124,7 @@ def _message(request: httpx2.Request) -> JsonObject:
 
 
 def _error_response(request: httpx2.Request, message: JsonObject, text: str) -> httpx2.Response:
-    """An answer that the SDK reads as this call's error."""
+    """A response that the SDK reads as this call's error."""
     body = encode({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": _INTERNAL_ERROR, "message": text}})
     return httpx2.Response(503, headers={"content-type": _JSON}, content=body, request=request)
 

@@ -1,6 +1,6 @@
-"""A server's list of tools: what of it can be used, as tools of ours, and notes about the rest.
+"""A server's list of tools: the usable ones as definitions, and notes about the rest.
 
-The list is sifted before the SDK reads it, because one tool that is none would cost all the others.
+The list is filtered before the SDK reads it, because one invalid tool would make it refuse the whole list.
 """
 
 import re
@@ -12,7 +12,7 @@ from mcp_types import Tool
 
 from sightline.agent.core.output import truncate
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.mcp.limits import Bounds
+from sightline.agent.tools.mcp.config import ServerLimits
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
 
@@ -21,7 +21,7 @@ _DATA = ("const", "default", "enum", "examples")
 
 
 def is_usable(pattern: str) -> bool:
-    """Whether a pattern can be read, and will not take for ever."""
+    """Whether a pattern compiles and is safe to match."""
     if is_risky(pattern):
         return False
     try:
@@ -34,10 +34,10 @@ def is_usable(pattern: str) -> bool:
 
 
 def is_risky(pattern: str) -> bool:
-    """Whether a repeated group holds something that repeats or forks, or too much repeats one after the other."""
+    """Whether a repeated group contains a repetition or an alternative, or too many repetitions follow each other."""
     repeats = 0
     forks: list[bool] = [False]
-    closed = False  # whether what was just closed is a group that repeats or forks within
+    closed = False  # whether the group that was just closed contains a repetition or an alternative
     index = 0
     while index < len(pattern):
         letter, was_closed, closed = pattern[index], closed, False
@@ -64,7 +64,7 @@ def is_risky(pattern: str) -> bool:
 
 
 def drop_unsafe_patterns(schema: Json) -> tuple[Json, int]:
-    """The schema without patterns that cannot be used, and how many there were."""
+    """Remove unusable patterns from a schema; returns it and how many were removed."""
     if isinstance(schema, list):
         pairs = [drop_unsafe_patterns(each) for each in schema]
         return [each for each, _ in pairs], sum(count for _, count in pairs)
@@ -82,7 +82,7 @@ def drop_unsafe_patterns(schema: Json) -> tuple[Json, int]:
 
 
 def has_unusable_names(schema: Json) -> bool:
-    """Whether properties are named by a pattern that cannot be used: without it the schema means something else."""
+    """Whether `patternProperties` has an unusable pattern; dropping one would change the schema's meaning."""
     if isinstance(schema, list):
         return any(has_unusable_names(each) for each in schema)
     if not isinstance(schema, dict):
@@ -94,7 +94,7 @@ def has_unusable_names(schema: Json) -> bool:
 
 
 def _class_end(pattern: str, start: int) -> int:
-    """Where a class of letters ends; a bracket that comes first in it is a letter."""
+    """The end of a character class. A bracket that comes first in it is a literal."""
     index = start + 1
     if pattern[index : index + 1] == "^":
         index += 1
@@ -112,7 +112,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """One tool as its server has it."""
+    """One tool of a server."""
 
     name: str
     description: str
@@ -120,14 +120,14 @@ class ListedTool:
     is_parallel: bool
 
     def definition_as(self, name: str) -> Definition:
-        """The tool under the name that it has in a request."""
+        """The tool's definition under its name in requests."""
         return Definition(name=name, description=self.description, schema=self.schema, is_parallel=self.is_parallel)
 
 
 class ToolListing:
-    """What one reading of the list came to."""
+    """The result of one reading of the list."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ServerLimits) -> None:
         self.tools: dict[str, ListedTool] = {}
         self.is_full = False
         self._bounds = bounds
@@ -136,12 +136,12 @@ class ToolListing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out, and why: not more than a person reads."""
+        """What was left out and why, limited to a readable number."""
         more = self._left_out - len(self._notes)
         return (*self._notes, f"{more} more such notes") if more else tuple(self._notes)
 
     def filter_page(self, answer: JsonObject) -> JsonObject:
-        """A page of the list with nothing in it that cannot be used."""
+        """Filter a page of the list to the tools that can be used."""
         entries = answer.get("tools")
         if not isinstance(entries, list):
             self.note("its list of tools is none")
@@ -162,7 +162,7 @@ class ToolListing:
         return {**others, "tools": kept, **({"nextCursor": cursor} if isinstance(cursor, str) and cursor else {})}
 
     def add(self, tools: list[Tool]) -> None:
-        """Take in a page that the SDK has read."""
+        """Add a page that the SDK has parsed."""
         for tool in tools:
             if tool.name in self.tools:
                 self.note(f"its tool {tool.name[:_SHOWN]!r} is listed twice; the first one counts")
@@ -172,7 +172,7 @@ class ToolListing:
                 self.tools[tool.name] = ListedTool(tool.name, description, dict(tool.input_schema), hint)
 
     def note(self, text: str) -> None:
-        """Remember that something is missing."""
+        """Add a note about something left out."""
         self._left_out += 1
         if len(self._notes) < _MOST_NOTES:
             self._notes.append(text)
@@ -201,7 +201,7 @@ class ToolListing:
         return problems[0][:_LONGEST_NAME] if problems else ""
 
     def _clean(self, entry: JsonObject) -> JsonObject:
-        """What is used of a tool. The schema of its answers is not: an answer is shown to the model as it is."""
+        """The keys used of a tool. Its output schema is dropped: answers are not validated."""
         schema, aside = drop_unsafe_patterns(entry["inputSchema"])
         if aside:
             self.note(
@@ -219,7 +219,7 @@ class ToolListing:
 
 
 def _is_deeper(value: Json, levels: int) -> bool:
-    """Whether a value has more levels than that, found out without climbing down all of them."""
+    """Whether a value is nested more deeply than that; stops at the limit."""
     inner: list[Json] = [value]
     for _ in range(levels):
         nested = [each for each in inner if isinstance(each, dict | list)]

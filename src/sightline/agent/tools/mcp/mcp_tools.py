@@ -1,7 +1,7 @@
 """The tools of several MCP servers as one source of tools.
 
-A run's toolbox is fixed when it begins. What a server changes meanwhile is met here: a tool that has gone answers so,
-and one that takes other arguments than it did is held to what it takes now.
+A run's toolbox is fixed when the run begins. Later changes of a server are handled here: a call of a removed tool is
+answered so, and changed arguments are validated against the current schema.
 """
 
 import asyncio
@@ -14,12 +14,9 @@ from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.tools.mcp.config import Configured, Spec
+from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
-from sightline.agent.tools.mcp.expansion import mask_values
-from sightline.agent.tools.mcp.limits import Bounds
 from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
-from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -27,12 +24,12 @@ from sightline.wire.jsontext import encode
 
 
 class McpServer:
-    """A server by its name. `tools` are those that it has now; `fault` is why it has none, if it failed."""
+    """One configured server. `fault` is why it has no tools, if it failed."""
 
     def __init__(
         self,
-        spec: Spec,
-        bounds: Bounds,
+        spec: ServerSpec,
+        bounds: ServerLimits,
         environment: Mapping[str, str],
         network: McpNetwork,
         changed: Callable[[], None],
@@ -50,19 +47,19 @@ class McpServer:
 
     @property
     def tools(self) -> dict[str, ListedTool]:
-        """What it offers, by its own names."""
+        """Its tools now, by its own names."""
         return self._listing.tools
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing of it."""
+        """What was left out of its list."""
         has_gone = self._task is not None and self._task.done() and not self._is_closed
         if fault := self.fault or (self._why() if has_gone else None):
             return (f"{fault.message}. {fault.hint}",)
         return tuple(f"the MCP server {self.spec.name!r}: {note}" for note in self._listing.notes)
 
     async def start(self) -> None:
-        """Start it and learn its tools. A failure is kept in `fault`."""
+        """Start it and list its tools. A failure is kept in `fault`."""
         self._connection = McpConnection(
             self.spec, self._bounds, self._environment, self._network, self._replace_listing
         )
@@ -77,7 +74,7 @@ class McpServer:
         self.fault = None if self._connection.ready.is_set() else self._why()
 
     async def use(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
-        """Call a tool of it, within its time."""
+        """Call a tool within the time limit."""
         connection = await self._ensure_connection()
         if isinstance(connection, Fault):
             return text_outcome(f"{connection.message}. {connection.hint}", is_error=True)
@@ -85,7 +82,7 @@ class McpServer:
         self._calls.add(task)
         task.add_done_callback(self._over)
         try:
-            # Whoever is cancelled here does not wait for the server to hear of it.
+            # A cancelled caller does not wait until the server has received the cancellation.
             done, _ = await asyncio.wait({task}, timeout=self._bounds.call_s)
         finally:
             task.cancel()
@@ -96,7 +93,7 @@ class McpServer:
         return task.result()
 
     async def close(self) -> None:
-        """End the server and everything that it started."""
+        """End the server and its descendants."""
         self._is_closed = True
         for call in self._calls:
             call.cancel()
@@ -104,9 +101,9 @@ class McpServer:
             return
         self._connection.close()
         if not self._connection.ready.is_set():
-            self._task.cancel()  # nobody waits for its greeting any more
+            self._task.cancel()  # no one waits for its handshake any more
         try:
-            # It leaves on its own, then it is asked to, then it is made to: each takes its time.
+            # It may leave on its own, then gets SIGTERM, then SIGKILL; each takes time.
             await asyncio.wait({self._task, *self._calls}, timeout=4 * self._bounds.close_s)
         finally:
             self._task.cancel()
@@ -121,7 +118,7 @@ class McpServer:
         _consume_exception(task)
 
     async def _ensure_connection(self) -> McpConnection | Fault:
-        """The connection; a server that has gone is started again, but not for ever."""
+        """The connection. A server that has ended is restarted, up to a limit."""
         async with self._starting:
             assert self._connection is not None
             assert self._task is not None
@@ -137,7 +134,7 @@ class McpServer:
             return self.fault or self._connection
 
     def _why(self) -> Fault:
-        """Why there is no connection: what the way to it knows says more than what the SDK makes of it."""
+        """Why there is no connection. The link's fault is more precise than the SDK's error."""
         assert self._connection is not None
         assert self._task is not None
         error = None if self._task.cancelled() else self._task.exception()
@@ -149,7 +146,7 @@ class McpServer:
 
 
 def _consume_exception(task: asyncio.Task[Any]) -> None:
-    """Its failure is told where it is asked for, which may be never."""
+    """Retrieve a task's exception, so that asyncio does not log it; it is reported where the task is awaited."""
     if not task.cancelled():
         task.exception()
 
@@ -164,14 +161,14 @@ _HASH = 8
 
 
 class ToolNames:
-    """The names that have been given, and to what."""
+    """The assigned names, and their servers and tools."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
         self._taken: dict[str, tuple[str, str]] = {}
 
     def name_for(self, server: str, tool: str) -> str:
-        """The name of this server's tool. The first that fits to it keeps it; another one is told apart by a hash."""
+        """The name of a server's tool. If two tools would get the same name, the second gets a hash appended."""
         pair = (server, tool)
         if pair not in self._given:
             name = fit_name(server, tool)
@@ -181,13 +178,13 @@ class ToolNames:
             self._taken[name] = pair
         return self._given[pair]
 
-    def meant(self, name: str) -> tuple[str, str] | None:
-        """The server and the tool that have this name."""
+    def tool_named(self, name: str) -> tuple[str, str] | None:
+        """The server and the tool with this name."""
         return self._taken.get(name)
 
 
 def fit_name(server: str, tool: str) -> str:
-    """The name as providers take it: letters, digits, `_` and `-`, a letter or `_` first, at most 64."""
+    """A name that providers accept: letters, digits, `_` and `-`, a letter or `_` first, at most 64 characters."""
     name = _FOREIGN.sub("_", f"{server}__{tool}")
     if not (name[0].isalpha() or name[0] == "_"):
         name = f"_{name}"
@@ -195,7 +192,7 @@ def fit_name(server: str, tool: str) -> str:
 
 
 def is_exact(server: str, tool: str) -> bool:
-    """Whether nothing had to be changed to make the name fit."""
+    """Whether the name needs no change."""
     return fit_name(server, tool) == f"{server}__{tool}"
 
 
@@ -207,16 +204,18 @@ def _append_hash(name: str, pair: tuple[str, str]) -> str:
 class McpTools:
     """The tools of the servers that could be started.
 
-    `changed` is set whenever `definitions` are others than before. Whoever builds the toolbox of the next run looks at
-    them anew and clears it; a run that has begun keeps the toolbox that it has.
+    `changed` is set whenever `definitions` have changed. The builder of the next run's toolbox clears it; a run keeps
+    the toolbox that it began with.
     """
 
     def __init__(
-        self, configured: Configured, bounds: Bounds, environment: Mapping[str, str], network: McpNetwork
+        self, configured: ServerConfig, bounds: ServerLimits, environment: Mapping[str, str], network: McpNetwork
     ) -> None:
         self.changed = asyncio.Event()
         self._notes = configured.notes
-        self._servers = [McpServer(spec, bounds, environment, network, self._look) for spec in configured.servers]
+        self._servers = [
+            McpServer(spec, bounds, environment, network, self._refresh_definitions) for spec in configured.servers
+        ]
         self._names = ToolNames()
         self._definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
@@ -227,21 +226,21 @@ class McpTools:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """What the servers offer now."""
+        """The tools that the servers offer now."""
         return self._definitions
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which servers and tools are missing, and why, and what of the configuration meant nothing."""
+        """Which servers and tools are missing and why, and unknown keys of the configuration."""
         return (*self._notes, *(note for server in self._servers for note in server.notes))
 
     async def start(self) -> None:
-        """Start all servers beside each other. If none of them can be used, that is a fault."""
+        """Start all servers concurrently. Raises a fault if none of them can be used."""
         async with asyncio.TaskGroup() as group:
             for server in self._servers:
                 group.create_task(server.start())
         self._has_started = True
-        self._look()
+        self._refresh_definitions()
         self.changed.clear()
         faults = [server.fault for server in self._servers if server.fault is not None]
         if faults and len(faults) == len(self._servers):
@@ -249,8 +248,7 @@ class McpTools:
             raise Fault(faults[0].code, f"{faults[0].message}{more}", hint=faults[0].hint, status=faults[0].status)
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Call a tool by the name that it was given."""
-        server, tool = self._meant(call.name)
+        server, tool = self._find_tool(call.name)
         definition = Toolbox(self._definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
@@ -262,15 +260,15 @@ class McpTools:
         return await server.use(tool, call.arguments, progress)
 
     async def close(self) -> None:
-        """End all servers."""
         async with asyncio.TaskGroup() as group:
             for server in self._servers:
                 group.create_task(server.close())
 
-    def _look(self) -> None:
-        """See what is offered now. Names that need no change are given first, whichever server comes first."""
+    def _refresh_definitions(self) -> None:
+        """Rebuild the definitions. Tools whose names need no change get their names first, whatever the order of
+        servers."""
         if not self._has_started:
-            return  # the servers answer in any order, and names must not depend on it
+            return  # servers answer in any order, and names must not depend on it
         pairs = [(server, tool) for server in self._servers for tool in server.tools.values()]
         for server, tool in sorted(pairs, key=lambda pair: not is_exact(pair[0].spec.name, pair[1].name)):
             self._names.name_for(server.spec.name, tool.name)
@@ -281,12 +279,12 @@ class McpTools:
             self._definitions = now
             self.changed.set()
 
-    def _meant(self, name: str) -> tuple[McpServer | None, str]:
-        owner, tool = self._names.meant(name) or ("", "")
+    def _find_tool(self, name: str) -> tuple[McpServer | None, str]:
+        owner, tool = self._names.tool_named(name) or ("", "")
         return next((server for server in self._servers if server.spec.name == owner), None), tool
 
     def _missing(self, name: str) -> ToolOutcome:
-        owner, tool = self._names.meant(name) or ("", "")
+        owner, tool = self._names.tool_named(name) or ("", "")
         what = f"The MCP server {owner!r} has no tool {tool!r} any more." if owner else f"There is no tool {name!r}."
         nearest = Toolbox(self._definitions).nearest(name)
         return text_outcome(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)

@@ -1,6 +1,7 @@
-"""What of a server's messages gets through to the SDK: answers always, the rest as far as it is of use and in bounds.
+"""Filters a server's messages before the SDK sees them: responses always pass, others only if useful and within limits.
 
-A server can send more than anybody can handle: notices that nobody reads, and questions faster than it takes answers.
+A server may send more than can be handled: notifications that are never read, and requests faster than it reads
+answers.
 """
 
 from contextvars import Context
@@ -20,18 +21,18 @@ WANTED = frozenset(
     }
 )
 _LARGEST = 1e15
-"""No progress is as far as that; the SDK makes a float of it, and not every integer is one."""
+"""The largest progress value; the SDK converts to float, which fails for huge integers."""
 
 
-class Sieve:
-    """Decides, message by message; it knows how many of a server's own questions are still unanswered."""
+class MessageFilter:
+    """Decides for each message, and counts a server's unanswered requests."""
 
     def __init__(self, questions: int) -> None:
         self._most = questions
         self._open = 0
 
     def passes(self, item: SessionMessage | Exception) -> bool:
-        """Whether this message is handed on."""
+        """Whether this message is passed on to the SDK."""
         if isinstance(item, Exception):
             return False
         message = item.message
@@ -44,7 +45,7 @@ class Sieve:
         return True
 
     def count_answer(self, item: SessionMessage) -> None:
-        """One of our messages has been taken."""
+        """Count a response that was sent to the server."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._open -= 1
 
@@ -56,28 +57,27 @@ def _is_sound(message: JSONRPCNotification) -> bool:
     return all(isinstance(each, int | float) and -_LARGEST < each < _LARGEST for each in numbers)
 
 
-class SievedRead:
-    """A server's messages, without those that the sieve holds back."""
+class FilteredRead:
+    """A server's messages that pass the filter."""
 
-    def __init__(self, inner: ReadStream[SessionMessage | Exception], sieve: Sieve) -> None:
+    def __init__(self, inner: ReadStream[SessionMessage | Exception], sieve: MessageFilter) -> None:
         self._inner, self._sieve = inner, sieve
 
     @property
     def last_context(self) -> Context | None:
-        """The SDK hands the sender's context along with a message."""
+        """The sender's context, which the SDK passes along with a message."""
         return cast("Context | None", getattr(self._inner, "last_context", None))
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message that gets through."""
+        """The next message that passes."""
         while not self._sieve.passes(item := await self._inner.receive()):
             pass
         return item
 
     async def aclose(self) -> None:
-        """Take no more."""
         await self._inner.aclose()
 
-    def __aiter__(self) -> "SievedRead":
+    def __aiter__(self) -> "FilteredRead":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -85,7 +85,7 @@ class SievedRead:
             pass
         return item
 
-    async def __aenter__(self) -> "SievedRead":
+    async def __aenter__(self) -> "FilteredRead":
         return self
 
     async def __aexit__(
@@ -94,22 +94,20 @@ class SievedRead:
         await self.aclose()
 
 
-class SievedWrite:
-    """Our messages to a server; the sieve learns which of its questions have been answered."""
+class FilteredWrite:
+    """Messages to a server; responses are counted by the filter."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], sieve: Sieve) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], sieve: MessageFilter) -> None:
         self._inner, self._sieve = inner, sieve
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Say something to the server."""
         await self._inner.send(item)
         self._sieve.count_answer(item)
 
     async def aclose(self) -> None:
-        """Say no more."""
         await self._inner.aclose()
 
-    async def __aenter__(self) -> "SievedWrite":
+    async def __aenter__(self) -> "FilteredWrite":
         return self
 
     async def __aexit__(

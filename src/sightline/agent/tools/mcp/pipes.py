@@ -1,36 +1,45 @@
-"""A server that is a process of ours, spoken to over its pipes, a line to a message.
-
-The SDK's own transport is not used: it keeps lines of any length, shows a server's complaints on our terminal, takes
-our environment, and leaves a server's children behind when the server itself goes.
-"""
+"""The link to a server over pipes or HTTP, with its limits and network settings."""
 
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from sightline.agent.tools.capture import Capture
 from sightline.agent.tools.child import Child, start_child
-from sightline.agent.tools.environment import minimal
-from sightline.agent.tools.mcp.config import CommandServer
-from sightline.agent.tools.mcp.limits import MEGABYTE, Bounds
-from sightline.agent.tools.mcp.link import McpLink
+from sightline.agent.tools.commands import Capture, minimal
+from sightline.agent.tools.mcp.config import MEGABYTE, CommandServer, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
+
+
+@dataclass(slots=True)
+class McpLink:
+    """The streams for the SDK. `ended` is set when the server is gone.
+
+    `why` returns the failure as seen in the process or in HTTP, `words` the server's last error output.
+    """
+
+    read: ReadStream[SessionMessage | Exception]
+    write: WriteStream[SessionMessage]
+    why: Callable[[], Fault | None]
+    words: Callable[[], str] = str
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
 
 END = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """A line that was not kept: how it began, how it ended, and its length in bytes."""
+    """A line that was too long: its beginning, its end, and its length in bytes."""
 
     head: bytes
     tail: bytes
@@ -38,7 +47,7 @@ class Overlong:
 
 
 class LineSplitter:
-    """Takes bytes as they come; gives lines that are whole, without their ends. Blank lines are skipped."""
+    """Splits a stream of bytes into lines without line ends; blank lines are skipped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -46,7 +55,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
-        """The lines that are complete with these bytes."""
+        """Add bytes; returns the lines that are now complete."""
         *ends, rest = data.split(b"\n")
         found: list[bytes | Overlong] = []
         for end in ends:
@@ -73,7 +82,7 @@ class LineSplitter:
 _COMPLAINTS = 4096
 _LONGEST_WORDS = 200
 _AHEAD = 64
-"""Lines that are waiting when the server is told to wait."""
+"""How many unread lines may wait before reading from the server is paused."""
 
 _ID = rb'"id"\s*:\s*(\d{1,15})\s*'
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"[,}]")
@@ -81,9 +90,9 @@ _ID_LAST = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s
 
 
 class McpPipes:
-    """The server's process as this side hears it."""
+    """The pipes of a server's process."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ServerLimits) -> None:
         self.child: Child | None = None
         self.is_over = False
         self._bounds = bounds
@@ -95,7 +104,7 @@ class McpPipes:
         self._trouble = ""
 
     def receive(self, fd: int, data: bytes) -> None:
-        """What the process wrote."""
+        """Receive output of the process."""
         if fd == 2:
             self._complaints.add(data)
             return
@@ -105,14 +114,14 @@ class McpPipes:
         self._more.set()
 
     def over(self) -> None:
-        """Nothing more will be heard."""
+        """The process has ended."""
         self.is_over = True
         self._more.set()
 
     async def deliver(self, out: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Hand on what is heard until nothing more can come."""
+        """Deliver messages of the server until it has ended."""
         async with out:
-            with suppress(anyio.BrokenResourceError):  # nobody takes it any more
+            with suppress(anyio.BrokenResourceError):  # the reader is closed
                 await self._deliver(out)
 
     async def _deliver(self, out: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -122,25 +131,25 @@ class McpPipes:
                 if message is not None:
                     await out.send(message)
                 else:
-                    await anyio.lowlevel.checkpoint()  # a flood of nothing must not keep everybody else waiting
+                    await anyio.lowlevel.checkpoint()  # a flood of ignored lines must not starve other tasks
             if self.child is not None and not self.is_over:
                 self.child.listen(is_wanted=True)
                 await self._more.wait()
                 self._more.clear()
 
-    async def say(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Say our messages to it; one that does not read what it is told is ended."""
+    async def send_all(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Send messages to the server; a server that does not read them is ended."""
         assert self.child is not None
         async with messages:
             async for each in messages:
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 self.child.write(text.encode(errors="replace") + b"\n")
                 if self.child.unread > self._bounds.message:
-                    self._trouble = "it does not read what it is told"
+                    self._trouble = "it does not read its input"
                     self.child.kill()
 
     def fault(self) -> Fault | None:
-        """What is known of its end."""
+        """Why the server ended, if it has."""
         assert self.child is not None
         if self._trouble:
             hint = "Ask its tools for less, or leave the server out."
@@ -152,7 +161,7 @@ class McpPipes:
         return Fault(Code.UPSTREAM_ERROR, f"ended with {how}", hint="Run its command by hand to see why.")
 
     def words(self) -> str:
-        """The last line of its standard error, or else what it wrote where only messages may stand."""
+        """The last line of its stderr, or else a line of its stdout that is not a message."""
         lines = [line.strip() for line in self._complaints.text.splitlines()]
         complaint = next((line for line in reversed(lines) if line), "")
         return complaint[:_LONGEST_WORDS] or self._stray
@@ -168,7 +177,7 @@ class McpPipes:
             return _error(found, "the answer cannot be read") if found else None
 
     def _too_long(self, line: Overlong) -> SessionMessage | None:
-        """The answer to a call that was answered with too much; without knowing which call, the server is ended."""
+        """An error response for a call whose answer was too long. If the call is not known, the server is ended."""
         found = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
         most = self._bounds.message // MEGABYTE
         if found is None:
@@ -184,7 +193,7 @@ def _parse_message(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        # One tool whose schema is nested deeper than the SDK reads must not cost the whole list.
+        # One tool whose schema is nested too deeply for the SDK must not lose the whole list.
         return jsonrpc_message_adapter.validate_python(decode(line), by_name=False)
 
 
@@ -194,8 +203,10 @@ def _error(found: re.Match[bytes], text: str) -> SessionMessage:
 
 
 @asynccontextmanager
-async def open_pipes(command: CommandServer, bounds: Bounds, environment: Mapping[str, str]) -> AsyncIterator[McpLink]:
-    """The server, running; it and all that it started are gone when this is left."""
+async def open_pipes(
+    command: CommandServer, bounds: ServerLimits, environment: Mapping[str, str]
+) -> AsyncIterator[McpLink]:
+    """Start the server. It and its descendants have ended when the context is left."""
     pipes = McpPipes(bounds)
     child = pipes.child = await _start_server(command, pipes, environment)
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -211,7 +222,7 @@ async def open_pipes(command: CommandServer, bounds: Bounds, environment: Mappin
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             group.start_soon(pipes.deliver, into)
-            group.start_soon(pipes.say, out)
+            group.start_soon(pipes.send_all, out)
             try:
                 yield link
             finally:
@@ -240,7 +251,7 @@ async def _start_server(command: CommandServer, pipes: McpPipes, environment: Ma
 
 
 async def _shut_down(child: Child, seconds: float) -> None:
-    """Let it leave on its own when it reads the end of its input, then end what is left of it."""
+    """Close its input so that it can exit on its own, then end what is left of it."""
     child.close_input()
     try:
         async with asyncio.timeout(seconds):

@@ -1,3 +1,3 @@
-"""Cases on other machines: hosts that run them, the line between each host and the one process that drives the run, and
-the pool that hands cases out. It knows of no particular kind of cluster; whoever has one gives it as a `Fleet`. A host
-keeps nothing: the record, the limits, the answers of before, the money and the logs are at home."""
+"""Runs cases on other machines. A host is a remote process that runs cases; home is the process that drives the run. A
+host stores nothing itself: the record, rate limits, cached answers, spending and logs are kept at home. Independent of
+any particular cluster; a cluster is passed in as a `Fleet`."""

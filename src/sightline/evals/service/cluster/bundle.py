@@ -1,7 +1,7 @@
-"""The files that hosts need, packed at home and unpacked on a host.
+"""Packs the files that hosts need at home and unpacks them on a host.
 
-It is the folder of the suite with all that is in it, and below the root what cases, graders, targets and toolsets name.
-What is hidden stays at home, and so does what machines make: keys are kept in the one, and the other is large.
+The bundle holds the whole folder of the suite, and whatever cases, graders, targets and toolsets name below the root.
+Hidden files and generated folders are left out: the former may hold keys, the latter are large.
 """
 
 import os
@@ -28,7 +28,7 @@ _LEFT_OUT = frozenset({"__pycache__", "node_modules", "venv"})
 
 
 class PackedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file below the root. `runs`: it is a program."""
+    """A file below the root. `runs` means it is executable."""
 
     path: str
     data: bytes
@@ -36,7 +36,7 @@ class PackedFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 def pack_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()) -> bytes:
-    """What hosts of this run need. `others` are files and folders beside those that the run names."""
+    """Pack the files for the hosts of a run. `others` are further files and folders."""
     paths = dict.fromkeys(_paths(files, began, others))
     found: list[PackedFile] = []
     size = 0
@@ -55,7 +55,7 @@ def pack_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()) 
 
 
 def unpack(bundle: bytes, folder: Path) -> None:
-    """Put the files below a folder."""
+    """Write the files below a folder."""
     for file in msgspec.msgpack.decode(zlib.decompress(bundle), type=list[PackedFile]):
         place = (folder / file.path).resolve()
         if folder.resolve() not in place.parents:
@@ -78,7 +78,7 @@ def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterat
 
 
 def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
-    """What a command names, and the folder in which it runs; the root itself is too much to mean all of it."""
+    """The files named by a command, and the folder it runs in, unless that is the root: it would be too much."""
     if target.cli is None:
         return
     folder = join_path(target.cli.cwd, ".") if target.cli.cwd else ""
@@ -95,7 +95,7 @@ def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
 def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
-    except ValueError:  # a shell may understand it all the same
+    except ValueError:  # the shell may still accept it
         return command.split()
 
 
@@ -120,7 +120,7 @@ def _words_of(value: GraderSpec | Json) -> Iterator[str]:
 
 
 def _below(files: SuiteFiles, path: str, *, is_named: bool = False) -> Iterator[str]:
-    """A file, or what is in a folder. A name that is none of both is no file's; one that is empty is the root."""
+    """A file, or all files of a folder; nothing if the path is neither. An empty path is the root."""
     if is_named and path in ("", "."):
         return
     place = files.path(path)

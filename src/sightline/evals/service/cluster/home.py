@@ -1,4 +1,4 @@
-"""Home: what hosts write down, count and ask for, by the one process that drives a run."""
+"""Home's services for hosts: the record, rate limits, cached answers, logs and spending of a run."""
 
 import asyncio
 import logging
@@ -33,9 +33,8 @@ from sightline.evals.service.cluster.messages import (
     Waiting,
     pack,
 )
-from sightline.evals.service.rates import Reservation
-from sightline.evals.service.sharing import OwnSharing
-from sightline.evals.service.spending import Spending
+from sightline.evals.service.context import OwnSharing, Reservation
+from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
 from sightline.store.entries import Entry
@@ -46,7 +45,7 @@ from sightline.transport.clock import Clock
 _LOG = logging.getLogger(__name__)
 
 MOST_REMEMBERED = 4096
-"""Requests of a host whose tokens can still be settled; those before have been."""
+"""How many requests of a host can still be settled; older ones have been by then."""
 
 _ENDLESS = 1e12
 
@@ -62,12 +61,12 @@ Business: TypeAlias = (
     | Keep
     | HostQuestion
 )
-"""What a host says that is not about its cases."""
+"""Messages of a host that are not about its cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What there is one of, for all hosts together. `record` writes entries down."""
+    """What all hosts of a run share. `record` stores entries."""
 
     record: Record
     logbook: Logbook
@@ -79,16 +78,16 @@ class Home:
 
 @dataclass
 class HostService:
-    """Serves one host. `reply` takes what it is answered."""
+    """Serves one host. `reply` sends a message to it."""
 
     home: Home
     reply: Callable[[HomeAnswer], None]
     _reserved: dict[int, Reservation] = field(default_factory=dict)
     _sent: dict[int, SentRequest] = field(default_factory=dict)
-    _asked: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    async def hear(self, message: Business) -> None:
-        """Do what the host says; its questions are answered when they can be."""
+    async def handle(self, message: Business) -> None:
+        """Handle a message of the host. Questions are answered in the background."""
         home = self.home
         match message:
             case RecordEntries(entries):
@@ -103,8 +102,8 @@ class HostService:
                     answers.keep(key, exchange)
             case HostQuestion(n, question):
                 task = asyncio.get_running_loop().create_task(self._answer(n, question))
-                self._asked.add(task)
-                task.add_done_callback(self._asked.discard)
+                self._questions.add(task)
+                task.add_done_callback(self._questions.discard)
             case RequestReleased() | RequestCounted() | Settled() | Uncounted() | Observed():
                 self._count(message)
 
@@ -112,7 +111,7 @@ class HostService:
         try:
             self.home.record(entries)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, cases are run, as they are here
-            _LOG.error("what a host told could not be recorded: %r", error)
+            _LOG.error("entries of a host could not be recorded: %r", error)
 
     def _count(self, message: RequestReleased | RequestCounted | Settled | Uncounted | Observed) -> None:
         ledger, now = self.home.memory.ledger, self.home.clock.now()
@@ -134,8 +133,8 @@ class HostService:
                 ledger.observe_headers(provider, model, headers, now)
 
     async def close(self) -> None:
-        """The host is gone: nobody waits for answers, and what it was to send it will not."""
-        tasks = list(self._asked)
+        """Cancel unanswered questions and release the reservations of a host that is gone."""
+        tasks = list(self._questions)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -162,8 +161,8 @@ class HostService:
                 return Waiting(min(wait.seconds, _ENDLESS), wait.reason, wait.limit, wait.allowed)
             case Find(target, key):
                 answers = await home.sharing.answers(target)
-                exchange, noted = ("", ()) if answers is None else await answers.facts(key)
-                return FindAnswer(exchange, tuple(noted))
+                exchange, entries = ("", ()) if answers is None else await answers.facts(key)
+                return FindAnswer(exchange, tuple(entries))
             case Append(log, after, data, at):
                 await home.logbook.append(log, after, data, at)
                 return True

@@ -1,4 +1,4 @@
-"""A host: runs the cases that it is told to, with all that it needs opened for one run."""
+"""A host: a remote process that runs the cases home sends it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,8 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import replace_media
 from sightline.evals.core.run_state import CaseDone, Key, write
-from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.case_worker import Worker
+from sightline.evals.service.cluster.host_services import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -26,21 +27,20 @@ from sightline.evals.service.cluster.messages import (
     ToHost,
     for_host,
 )
-from sightline.evals.service.workers import Worker
 from sightline.transport.clock import Clock
 
 POLL = 5.0
-"""Seconds after which whoever listens is told that there is nothing."""
+"""Seconds after which a poll without news returns an empty batch."""
 
 SILENCE = 60.0
-"""Seconds after which a host that nobody listens to takes it that home is gone, and ends."""
+"""Seconds without a poll after which a host assumes that home is gone, and ends."""
 
 Opening: TypeAlias = Callable[[Begin, HostLine], AbstractAsyncContextManager[Worker]]
-"""Opens what cases are run with."""
+"""Opens the worker of a run on a host."""
 
 
 class Host:
-    """`over` is set once everything is ended."""
+    """Runs cases for home. `over` is set once everything has ended."""
 
     def __init__(self, opening: Opening, clock: Clock) -> None:
         self.line = HostLine()
@@ -52,11 +52,11 @@ class Host:
         self._worker: Worker | None = None
         self._cases: dict[int, asyncio.Task[None]] = {}
         self._variables: dict[str, str] = {}
-        self._heard = clock.monotonic()
+        self._last_poll = clock.monotonic()
 
     def receive(self, data: bytes) -> None:
-        """Home says this."""
-        self._heard = self._clock.monotonic()
+        """Handle a batch of messages from home."""
+        self._last_poll = self._clock.monotonic()
         try:
             messages = for_host(data)
         except Fault as fault:
@@ -66,20 +66,19 @@ class Host:
             self._do(message)
 
     async def next(self, seconds: float = POLL) -> bytes:
-        """What home should know. Somebody listens, or this would not be called."""
-        self._heard = self._clock.monotonic()
-        told = await self.line.next(seconds)
-        self._heard = self._clock.monotonic()
-        return told
+        """The next batch for home. Each call is also home's sign of life."""
+        self._last_poll = self._clock.monotonic()
+        messages = await self.line.next(seconds)
+        self._last_poll = self._clock.monotonic()
+        return messages
 
     async def watch(self) -> None:
-        """Return once nobody has listened for long, or everything is ended; it is ended then."""
-        while not self.over.is_set() and self._clock.monotonic() - self._heard < SILENCE:
+        """Wait until home has been silent for too long or everything has ended, then end everything."""
+        while not self.over.is_set() and self._clock.monotonic() - self._last_poll < SILENCE:
             await self._clock.sleep(SILENCE / 4)
         await self.leave()
 
     async def leave(self) -> None:
-        """End everything."""
         self._leaving.set()
         if self._serving is not None:
             await asyncio.wait({self._serving})
@@ -102,7 +101,7 @@ class Host:
                 if not self.line.resolve(message):
                     self.line.tell(
                         RequestReleased(message.n)
-                    )  # who was to send something is gone, and its place is free
+                    )  # the request will not be sent, so its reservation is released
             case Leave():
                 self._leaving.set()
 
@@ -126,7 +125,7 @@ class Host:
         self.over.set()
 
     async def _run(self, n: int, key: Key) -> None:
-        assert self._worker is not None  # nobody is told to run before he is ready
+        assert self._worker is not None  # home sends cases only after `HostReady`
         result = await self._worker.run(key)
         self.line.tell(CaseEnded(n, write(CaseDone(replace_media(result)))))
 

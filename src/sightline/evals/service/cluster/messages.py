@@ -1,4 +1,4 @@
-"""What goes over the line between a host and home, and its form there."""
+"""The messages between a host and home, and their encoding."""
 
 from collections.abc import Iterable, Sequence
 from typing import Self, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from sightline.wire.jsontext import MISFIT, decode, encode
 
 
 class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault, as far as another process needs it."""
+    """A fault as it is sent between processes."""
 
     code: Code
     message: str
@@ -28,16 +28,15 @@ class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, fault: Fault) -> Self:
-        """This fault."""
         return cls(fault.code, fault.message, fault.hint, fault.status)
 
-    def again(self) -> Fault:
-        """The same fault."""
+    def to_fault(self) -> Fault:
+        """The fault to raise."""
         return Fault(self.code, self.message, hint=self.hint, status=self.status)
 
 
 class Introduction(msgspec.Struct, frozen=True):
-    """Who a host is: both must be the same programs, or they do not understand each other."""
+    """The versions a host runs; they must equal those at home for the messages to be understood."""
 
     sightline: str
     python: str
@@ -48,9 +47,9 @@ class Introduction(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_only=True):
-    """All that a host needs besides files. `began` is the fact of the run, `process` the driver's name, `config` where
-    the configuration file would lie below the folder of the suites. `variables` hold keys; `masks` are those that are
-    active at home when the run begins."""
+    """All that a host needs to begin, besides files. `began` is the first fact of the run, `process` the name of the
+    driving process, `config` where the configuration file would be below the suites' folder. `variables` hold keys;
+    `masks` are those active at home."""
 
     run: str
     began: bytes
@@ -68,8 +67,8 @@ class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_onl
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys"):
-    """The variables of what begins next, by themselves: a small message is nowhere kept on its way, and one with a
-    whole suite in it may be."""
+    """The variables for the `Begin` that follows. They hold keys and are sent separately because a cluster may store
+    large messages (a suite) on disk, but not small ones."""
 
     variables: dict[str, str]
 
@@ -78,20 +77,20 @@ class Keys(msgspec.Struct, frozen=True, tag="keys"):
 
 
 class RunCase(msgspec.Struct, frozen=True, tag="run"):
-    """Run this case; `n` is how it is called from here on."""
+    """Run a case, which is called `n` from here on."""
 
     n: int
     key: Key
 
 
 class CutOff(msgspec.Struct, frozen=True, tag="cut"):
-    """Nobody waits for this case any more."""
+    """Cancel case `n`."""
 
     n: int
 
 
 class HomeAnswer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
-    """What a host asked for, or why there is none."""
+    """The answer to question `n`, or the fault."""
 
     n: int
     value: msgspec.Raw = msgspec.Raw(b"null")
@@ -109,7 +108,7 @@ ToHost: TypeAlias = Keys | Begin | RunCase | CutOff | HomeAnswer | Leave
 
 
 class Admit(msgspec.Struct, frozen=True, omit_defaults=True, tag="admit"):
-    """When may a request of this size go? The answer is that it may."""
+    """Asks to admit a request of this size; answered once it may be sent."""
 
     provider: str
     model: str
@@ -118,7 +117,7 @@ class Admit(msgspec.Struct, frozen=True, omit_defaults=True, tag="admit"):
 
 
 class HowLong(msgspec.Struct, frozen=True, omit_defaults=True, tag="how_long"):
-    """How long must a request of this size wait?"""
+    """Asks how long a request of this size must wait."""
 
     provider: str
     model: str
@@ -127,14 +126,14 @@ class HowLong(msgspec.Struct, frozen=True, omit_defaults=True, tag="how_long"):
 
 
 class Find(msgspec.Struct, frozen=True, tag="find"):
-    """What is on record of the exchange that answered this before?"""
+    """Asks for the recorded facts of the exchange that answered this key."""
 
     target: str
     key: str
 
 
 class Append(msgspec.Struct, frozen=True, tag="append"):
-    """Add lines to a log."""
+    """Append lines to a log."""
 
     log: str
     after: int
@@ -143,14 +142,14 @@ class Append(msgspec.Struct, frozen=True, tag="append"):
 
 
 class ReadLines(msgspec.Struct, frozen=True, omit_defaults=True, tag="lines"):
-    """The lines of a log."""
+    """Read the lines of a log."""
 
     log: str
     after: int = 0
 
 
 class ListLogs(msgspec.Struct, frozen=True, omit_defaults=True, tag="logs"):
-    """The logs whose names begin so."""
+    """The logs whose names have this prefix."""
 
     prefix: str = ""
 
@@ -159,7 +158,7 @@ Question: TypeAlias = Admit | HowLong | Find | Append | ReadLines | ListLogs
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """The answer to `HowLong`: never endless, for a number must be told."""
+    """The answer to `HowLong`. Always a finite number, because JSON has no infinity."""
 
     seconds: float
     reason: str = ""
@@ -168,7 +167,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class FindAnswer(msgspec.Struct, frozen=True):
-    """The answer to `Find`; no exchange where there is none."""
+    """The answer to `Find`; an empty exchange if there is none."""
 
     exchange: str = ""
     facts: tuple[FactEntry, ...] = ()
@@ -182,14 +181,14 @@ Logs: TypeAlias = tuple[Log, ...]
 
 
 class HostReady(msgspec.Struct, frozen=True, omit_defaults=True, tag="ready"):
-    """A host can run cases, or why it cannot."""
+    """The host can run cases, or the fault why it cannot."""
 
     fault: HostFault | None = None
 
 
 class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
-    """A case has a result, which is told as the fact of a run; `broken` is why it has none, which is a mistake of
-    ours."""
+    """A case has ended. Its result is encoded as a fact of the run; `broken` is the internal error if there is no
+    result."""
 
     n: int
     done: bytes = b""
@@ -197,26 +196,24 @@ class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
 
 
 class RecordEntries(msgspec.Struct, frozen=True, tag="recorded"):
-    """These belong on record."""
+    """Entries for the record."""
 
     entries: tuple[Entry, ...]
 
 
 class CostSpent(msgspec.Struct, frozen=True, tag="spent"):
-    """So many dollars are gone; None is not known."""
+    """A cost in dollars; None if it is not known."""
 
     cost: float | None
 
 
 class RequestReleased(msgspec.Struct, frozen=True, tag="released"):
-    """The request that question `n` was about is on its way, or never will be."""
+    """The request that question `n` admitted has been sent, or never will be."""
 
     n: int
 
 
 class RequestCounted(msgspec.Struct, frozen=True, tag="counted"):
-    """A request went out."""
-
     n: int
     provider: str
     model: str
@@ -224,20 +221,16 @@ class RequestCounted(msgspec.Struct, frozen=True, tag="counted"):
 
 
 class Settled(msgspec.Struct, frozen=True, tag="settled"):
-    """It took so many tokens."""
-
     n: int
     tokens: int
 
 
 class Uncounted(msgspec.Struct, frozen=True, tag="uncounted"):
-    """It never left."""
-
     n: int
 
 
 class Observed(msgspec.Struct, frozen=True, tag="observed"):
-    """What headers of an answer say about limits."""
+    """Rate limit headers of a response."""
 
     provider: str
     model: str
@@ -245,7 +238,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed"):
 
 
 class Learned(msgspec.Struct, frozen=True, tag="learned"):
-    """The provider has counted what was estimated."""
+    """Report a provider's token count for an estimated request."""
 
     provider: str
     model: str
@@ -257,7 +250,7 @@ class Learned(msgspec.Struct, frozen=True, tag="learned"):
 
 
 class Keep(msgspec.Struct, frozen=True, tag="keep"):
-    """This exchange answered it."""
+    """Remember that this exchange answered the request."""
 
     target: str
     key: str
@@ -265,14 +258,14 @@ class Keep(msgspec.Struct, frozen=True, tag="keep"):
 
 
 class HostQuestion(msgspec.Struct, frozen=True, tag="ask"):
-    """A question; its answer has the same number."""
+    """A question; the answer carries the same number."""
 
     n: int
     question: Question
 
 
 class HostLeft(msgspec.Struct, frozen=True, tag="left"):
-    """Everything is ended, and nothing more comes."""
+    """Everything has ended; this is the host's last message."""
 
 
 ToHome: TypeAlias = (
@@ -299,7 +292,7 @@ _BATCH = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
 def pack(value: object) -> bytes:
-    """A message, or the value of an answer. A model may write half a character, which only we can."""
+    """Encode a message or the value of an answer. msgspec cannot encode lone surrogates, which models do write."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -307,22 +300,22 @@ def pack(value: object) -> bytes:
 
 
 def batch(messages: Iterable[bytes]) -> bytes:
-    """Several messages at once."""
+    """Join encoded messages into a batch."""
     return msgspec.msgpack.encode(tuple(messages))
 
 
 def for_host(data: bytes) -> Sequence[ToHost]:
-    """The messages of a batch."""
+    """Decode a batch."""
     return [_read(each, _TO_HOST, ToHost) for each in _BATCH.decode(data)]
 
 
 def for_home(data: bytes) -> Sequence[ToHome]:
-    """The messages of a batch."""
+    """Decode a batch."""
     return [_read(each, _TO_HOME, ToHome) for each in _BATCH.decode(data)]
 
 
 def value_of(data: bytes, form: type[Value]) -> Value:
-    """The value of an answer."""
+    """Decode the value of an answer."""
     return _read(data, msgspec.json.Decoder(form), form)
 
 
@@ -330,7 +323,7 @@ def _read(data: bytes, decoder: "msgspec.json.Decoder[Value]", form: object) -> 
     try:
         return decoder.decode(data)
     except ValueError:
-        pass  # half a character is in it, or it is another version's
+        pass  # it has a lone surrogate, or is of another version
     try:
         value: Value = msgspec.convert(decode(data), form)
     except MISFIT as error:

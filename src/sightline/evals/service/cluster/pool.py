@@ -1,15 +1,21 @@
-"""The pool: cases on the hosts of a cluster, and again on another where a host is lost."""
+"""Opens the worker of a run: this process, or the hosts of a cluster. A case runs again if its host is lost."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 
 import msgspec
 
+from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
+from sightline.evals.core.options import DEFAULT_WORKERS, workers_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
-from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read
+from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.case_worker import Worker, open_case_worker
+from sightline.evals.service.cluster.bundle import pack_files
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.messages import (
     Begin,
@@ -28,21 +34,23 @@ from sightline.evals.service.cluster.messages import (
     pack,
     value_of,
 )
-from sightline.evals.service.cluster.remote import Fleet, LostError, RemoteHost
-from sightline.evals.service.workers import Worker
+from sightline.evals.service.cluster.remote import Elsewhere, Fleet, LostError, Needs, RemoteHost
+from sightline.evals.service.context import EvalRun
+from sightline.evals.service.suite_files import SuiteFiles
 
 GOODBYE = 5.0
-"""Seconds in which a host ends what it has begun, before it is ended."""
+"""Seconds that a host gets to stop by itself before it is killed."""
 
 
 class HostHandle:
-    """`lost` hears once, if the host is gone before it was told to leave; `freed` whenever it has one case less."""
+    """Home's handle of one host. `lost` is called once if the host is lost before it was asked to leave, `freed`
+    whenever a case ends."""
 
     def __init__(
         self, post: RemoteHost, home: Home, lost: Callable[["HostHandle"], None], freed: Callable[[], None]
     ) -> None:
         self._post = post
-        self._desk = HostService(home, self._say)
+        self._desk = HostService(home, self._send)
         self._lost = lost
         self._freed = freed
         self._saying: list[bytes] = []
@@ -56,56 +64,56 @@ class HostHandle:
 
     @property
     def load(self) -> int:
-        """How many cases it has."""
+        """The number of cases under way on the host."""
         return len(self._cases)
 
     async def begin(self, begin: Begin) -> None:
-        """Have it open what it needs. A fault where it cannot."""
+        """Ask the host to open what the run needs. Raises a fault if it cannot."""
         await self._post.tell(batch([pack(Keys(begin.variables))]))
-        self._say(msgspec.structs.replace(begin, variables={}))
+        self._send(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
-        for work in (self._speak(), self._listen()):
+        for work in (self._send_messages(), self._listen()):
             task = loop.create_task(work)
             task.add_done_callback(self._on_task_end)
             self._tasks.append(task)
         await self._ready
 
     async def run(self, key: Key) -> CaseResult:
-        """The result of a case, or that the host was lost with it."""
+        """Run a case on the host. Raises `LostError` if the host is lost meanwhile."""
         n = next(self._numbers)
         future: asyncio.Future[CaseResult] = asyncio.get_running_loop().create_future()
         self._cases[n] = future
-        self._say(RunCase(n, key))
+        self._send(RunCase(n, key))
         try:
             return await future
         except asyncio.CancelledError:
-            self._say(CutOff(n))
+            self._send(CutOff(n))
             raise
         finally:
             del self._cases[n]
             self._freed()
 
     async def close(self) -> None:
-        """Have it leave, and end it."""
+        """Ask the host to leave, then end it."""
         if self._tasks and not self._is_over:
             self._is_over = True
-            self._say(Leave())
+            self._send(Leave())
             try:
                 async with asyncio.timeout(GOODBYE):
                     await self._left.wait()
             except TimeoutError:
-                pass  # it is ended all the same
+                pass  # the host is ended below in any case
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._desk.close()
         await self._post.end()
 
-    def _say(self, message: ToHost) -> None:
+    def _send(self, message: ToHost) -> None:
         self._saying.append(pack(message))
         self._news.set()
 
-    async def _speak(self) -> None:
+    async def _send_messages(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
@@ -115,16 +123,16 @@ class HostHandle:
     async def _listen(self) -> None:
         while not self._left.is_set():
             for message in for_home(await self._post.listen()):
-                await self._hear(message)
+                await self._receive_messages(message)
 
-    async def _hear(self, message: ToHome) -> None:
+    async def _receive_messages(self, message: ToHome) -> None:
         match message:
             case HostReady(fault):
                 if not self._ready.done():
                     if fault is None:
                         self._ready.set_result(None)
                     else:
-                        self._ready.set_exception(fault.again())
+                        self._ready.set_exception(fault.to_fault())
             case CaseEnded(n, done, broken):
                 future = self._cases.get(n)
                 if future is not None and not future.done():
@@ -137,10 +145,10 @@ class HostHandle:
             case HostLeft():
                 self._left.set()
             case _:
-                await self._desk.hear(message)
+                await self._desk.handle(message)
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
-        """Either of both tasks is over: what still waits for the host waits in vain."""
+        """One of the two tasks has ended: fail everything that still waits for the host."""
         trouble = None if task.cancelled() else task.exception() or LostError("it has left")
         self._left.set()
         if trouble is None or self._is_over:
@@ -155,15 +163,15 @@ class HostHandle:
 
 
 MOST_HOSTS = 3
-"""On so many hosts a case is tried; whoever loses all of them is likely to lose the next."""
+"""How many hosts a case may lose before it is given up: it probably kills them."""
 
 FIRST_HOST = 120.0
-"""Seconds in which a cluster must have started one host."""
+"""Seconds in which a cluster must start its first host."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOrders:
-    """What all hosts of a run are told. `ours` is who we are; `is_here` are the targets that need no cluster."""
+    """What all hosts of a run receive. `ours` is this process's introduction; targets in `is_here` run at home."""
 
     begin: Begin
     ours: Introduction
@@ -171,7 +179,7 @@ class ClusterOrders:
 
 
 class ClusterWorker:
-    """Runs cases on hosts, which it hires and ends. `own` runs those that need none."""
+    """A worker that runs cases on hosts. `own` runs the cases of targets that need no host."""
 
     def __init__(self, began: EvalBegan, orders: ClusterOrders, fleet: Fleet, home: Home, own: Worker) -> None:
         self._began = began
@@ -189,7 +197,7 @@ class ClusterWorker:
         self._losses_left = 0
 
     async def open(self, files: bytes) -> int:
-        """Hire as many hosts as there is room for; how many that are. There is one when this returns."""
+        """Start as many hosts as there is room for, and return how many. At least one is ready when this returns."""
         size = await self._fleet.open(files)
         self._losses_left = MOST_HOSTS * size
         for _ in range(size):
@@ -204,11 +212,11 @@ class ClusterWorker:
         return size
 
     def set_capacity(self, widths: Mapping[str, int], hosts: int) -> None:
-        """Give each host its share of so many cases at once, so that those who come later have something to do."""
+        """Limit the cases of each host to its share, so that hosts which start later get work too."""
         self._capacity = max(1, -(-sum(widths.values()) // max(1, hosts)))
 
     async def run(self, key: Key) -> CaseResult:
-        """The result of one case. It is run again where a host is lost with it, but not for ever."""
+        """Run a case. If its host is lost it runs again on another, on at most `MOST_HOSTS` hosts."""
         if key[1] in self._orders.is_here:
             return await self._own.run(key)
         for _ in range(MOST_HOSTS):
@@ -220,7 +228,6 @@ class ClusterWorker:
         return self._lost_result(key)
 
     async def close(self) -> None:
-        """End all hosts."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -230,7 +237,7 @@ class ClusterWorker:
         await self._fleet.close()
 
     async def _free(self) -> HostHandle:
-        """The host with the fewest cases, once one has room."""
+        """Wait for a host with room and return the one with the fewest cases."""
         while True:
             host = min(self._hosts, key=lambda each: each.load, default=None)
             if self._trouble is None and host is not None and host.load < self._capacity:
@@ -254,14 +261,14 @@ class ClusterWorker:
 
     async def _provision(self) -> None:
         post = await self._fleet.hire()
-        host = HostHandle(post, self._home, self._lose, self._stir)
-        self._gone.append(host)  # closed whatever comes next
+        host = HostHandle(post, self._home, self._remove_host, self._notify_change)
+        self._gone.append(host)  # close it even if the next step fails
         _check(value_of(await post.introduce(), Introduction), self._orders.ours)
         await post.unpack()
         await host.begin(self._orders.begin)
         self._gone.remove(host)
         self._hosts.append(host)
-        self._stir()
+        self._notify_change()
 
     def _on_provision_end(self, task: "asyncio.Task[None]") -> None:
         trouble = None if task.cancelled() else task.exception()
@@ -269,9 +276,9 @@ class ClusterWorker:
             self._replace(trouble)
         elif trouble is not None:
             self._trouble = self._trouble or trouble
-            self._stir()
+            self._notify_change()
 
-    def _lose(self, host: HostHandle) -> None:
+    def _remove_host(self, host: HostHandle) -> None:
         if host in self._hosts:
             self._hosts.remove(host)
             self._gone.append(host)
@@ -285,11 +292,11 @@ class ClusterWorker:
             self._trouble = Fault(
                 Code.NETWORK, f"hosts of {self._fleet.address} end again and again: {lost}", hint=hint
             )
-            self._stir()
+            self._notify_change()
         else:
             self._hire()
 
-    def _stir(self) -> None:
+    def _notify_change(self) -> None:
         self._news.set()
 
     def _lost_result(self, key: Key) -> CaseResult:
@@ -310,7 +317,7 @@ class ClusterWorker:
 
 
 def _consume_exception(task: "asyncio.Task[None]") -> None:
-    """Nothing is left to be done for a host that is lost, whether or not its end could be seen to."""
+    """Retrieve the exception of closing a lost host, which does not matter any more."""
     if not task.cancelled():
         task.exception()
 
@@ -322,3 +329,81 @@ def _check(theirs: Introduction, ours: Introduction) -> None:
     if theirs.python != ours.python:
         message = f"the cluster runs Python {theirs.python}, and this is {ours.python}"
         raise Fault(Code.CONFIG, message, hint=f"Run Sightline with Python {theirs.python}.")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """The worker that runs the cases, and how many cases each target takes at once."""
+
+    worker: Worker
+    widths: dict[str, int]
+
+
+@asynccontextmanager
+async def open_worker(run: EvalRun) -> AsyncIterator[WorkerPlan]:
+    """Open the worker of a run: this process, or a cluster if one is configured and any target needs it."""
+    began, there = run.began, run.context.elsewhere
+    if there is None or all(_is_here(spec) for spec in began.targets):
+        usual = workers_of(began.suite, began.options)
+        async with open_case_worker(run, began.targets) as worker:
+            yield WorkerPlan(worker, _widths(began, usual))
+        return
+    _check_judges(began)
+    sharing = run.own_sharing()
+    # Open the models here too, so that wrong names, keys and prices are reported before any host is started.
+    specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
+    async with open_case_worker(run, specs, sharing) as own:
+        home = Home(there.record, run.logbook, run.engine.memory, run.engine.clock, sharing, run.spending)
+        pool = ClusterWorker(began, _orders(run, there), there.fleet, home, own)
+        try:
+            files = [path for needs in _needs(began, there) for path in needs.files]
+            hosts = await pool.open(pack_files(SuiteFiles(run.context.root), began, files))
+            widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
+            far = {spec.name for spec in began.targets if not _is_here(spec)}
+            pool.set_capacity({name: width for name, width in widths.items() if name in far}, hosts)
+            yield WorkerPlan(pool, widths)
+        finally:
+            await pool.close()
+
+
+def _orders(run: EvalRun, there: Elsewhere) -> ClusterOrders:
+    began, context = run.began, run.context
+    named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
+    tools = (name for needs in _needs(began, there) for name in needs.variables)
+    names = dict.fromkeys((*variables_of(context.catalog), *tools, *named))
+    begin = Begin(
+        run=run.id,
+        began=write(began),
+        catalog=context.catalog,
+        settings=there.settings,
+        targets=tuple(spec.name for spec in began.targets if not _is_here(spec)),
+        process=context.process,
+        config=there.config,
+        calibration=run.engine.memory.calibration.to_json(),
+        variables={name: context.environment[name] for name in names if name in context.environment},
+        masks=run.engine.relay.holds.masks,
+    )
+    return ClusterOrders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
+
+
+def _check_judges(began: EvalBegan) -> None:
+    """Refuse replay targets as judges: judges run on hosts, which have no record."""
+    named = {began.options.judge, *(spec.judge for spec in began.targets), *(spec.name for spec in began.judges)}
+    for spec in (*began.judges, *began.targets):
+        if spec.kind == "replay" and spec.name in named:
+            message = f"{spec.name} judges out of the record, which a cluster does not have"
+            raise Fault(Code.USAGE, message, hint="Name another judge, or run the suite without a cluster.")
+
+
+def _needs(began: EvalBegan, there: Elsewhere) -> list[Needs]:
+    names = dict.fromkeys(name for spec in began.targets for name in spec.toolsets)
+    return [there.toolsets[name] for name in names if name in there.toolsets]
+
+
+def _is_here(spec: TargetSpec) -> bool:
+    """Whether a target runs at home: mock answers, and replayed answers, which need the record."""
+    return spec.kind in ("mock", "replay")
+
+
+def _widths(began: EvalBegan, usual: int) -> dict[str, int]:
+    return {spec.name: spec.concurrency or usual for spec in began.targets}

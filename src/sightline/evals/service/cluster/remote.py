@@ -1,4 +1,4 @@
-"""What a cluster is to a run: somewhere hosts can be had, as long as each of them lives."""
+"""The interface of a cluster: where hosts are started, and how one host is reached."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,58 +10,49 @@ from sightline.settings import Settings
 
 
 class LostError(Exception):
-    """A host is gone, with all that it was doing."""
+    """A host was lost, along with the cases it was running."""
 
 
 class RemoteHost(Protocol):
-    """A host, as seen from home. Everything here is a `LostError` once it is gone."""
+    """A host, as seen from home. Every method raises `LostError` once the host is lost."""
 
     async def introduce(self) -> bytes:
-        """Who it is, as an `Introduction`."""
-        ...
+        """The host's `Introduction`, encoded."""
 
     async def unpack(self) -> None:
-        """Have it unpack the files that the fleet was given."""
-        ...
+        """Ask the host to unpack the files that `Fleet.open` was given."""
 
     async def tell(self, data: bytes) -> None:
-        """Tell it this batch."""
-        ...
+        """Send a batch of messages."""
 
     async def listen(self) -> bytes:
-        """What it tells; where there is nothing for a while, an empty batch."""
-        ...
+        """Wait for a batch of messages; an empty batch after a while without any."""
 
     async def end(self) -> None:
-        """End its process, whatever it does. It may be gone already."""
-        ...
+        """Kill the host's process, which may have ended already."""
 
 
 class Fleet(Protocol):
-    """Where hosts are had. `address` is how people call it."""
+    """A cluster on which hosts can be started."""
 
     @property
     def address(self) -> str:
-        """Where it is."""
-        ...
+        """The cluster's address, as shown to users."""
 
     async def open(self, files: bytes) -> int:
-        """Reach it, and have these files ready for hosts; how many hosts it has room for. A fault where nobody answers,
-        or not with what is needed."""
-        ...
+        """Connect, and make these files available to hosts. Returns how many hosts there is room for. Raises a fault if
+        the cluster cannot be reached or lacks what is needed."""
 
     async def hire(self) -> RemoteHost:
-        """Another host, once there is room for it. A fault where it cannot be started."""
-        ...
+        """Start another host once there is room. Raises a fault if it cannot be started."""
 
     async def close(self) -> None:
-        """Leave it, with all hosts that are left."""
-        ...
+        """End all remaining hosts and disconnect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a toolset needs to be opened on a host: files and folders below that of the suites, and the names of
+    """What a toolset needs on a host: files and folders below the suites' folder, and names of environment
     variables."""
 
     files: tuple[str, ...] = ()
@@ -70,8 +61,8 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Where cases are run, if not here. `record` writes down what hosts tell, `ours` is who we are. `config` is where
-    the configuration file lies from the folder of the suites."""
+    """Where cases are run if not in this process. `record` stores the entries that hosts send, `ours` is this process's
+    introduction, `config` is the path of the configuration file relative to the suites' folder."""
 
     fleet: Fleet
     record: Record

@@ -1,0 +1,231 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from sightline.agent.tools import child as kin
+from sightline.agent.tools import child as module
+from sightline.agent.tools.child import Child, ProcessTree, start_child
+from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Iterator[Run]:
+    """Runs a story on each of the loops that Sightline runs on."""
+    with asyncio.Runner(loop_factory=request.param) as runner:
+        yield runner.run
+
+
+class OutputListener(asyncio.Event):
+    """Set when the child has written something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[tuple[int, bytes]] = []
+
+    def take(self, fd: int, data: bytes) -> None:
+        self.pieces.append((fd, data))
+        self.set()
+
+
+async def begin(script: str, heard: OutputListener, **how: bool) -> Child:
+    command = (sys.executable, "-c", script)
+    return await start_child(command, heard.take, folder=Path("/"), environment=environment(), **how)
+
+
+def test_what_it_writes_is_heard_and_its_exit_code_is_known(run: Run) -> None:
+    async def story() -> None:
+        heard = OutputListener()
+        child = await begin(
+            "import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)", heard
+        )
+        child.write(b"hello\n")
+        await child.wait_until_finished()
+        assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
+        assert child.exit_code == 3
+        assert not child.is_alive
+
+    run(story())
+
+
+def test_it_can_open_its_pipes_by_their_names(run: Run) -> None:
+    async def story() -> None:
+        heard = OutputListener()
+        child = await begin("open('/dev/stdout', 'w').write('o'); open('/dev/stderr', 'w').write('e')", heard)
+        await child.wait_until_finished()
+        assert sorted(heard.pieces) == [(1, b"o"), (2, b"e")]
+
+    run(story())
+
+
+def test_one_pipe_keeps_the_order(run: Run) -> None:
+    async def story() -> None:
+        heard = OutputListener()
+        script = "import os\nfor n in range(6): os.write(1 + n % 2, b'%d' % n)"
+        child = await begin(script, heard, has_one_pipe=True)
+        child.close_input()
+        await child.wait_until_finished()
+        assert b"".join(data for _, data in heard.pieces) == b"012345"
+
+    run(story())
+
+
+@pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
+def test_a_child_that_ignores_the_request_is_killed_with_its_descendants(
+    run: Run, detached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    file = tmp_path / "pids"
+
+    async def story() -> None:
+        heard = OutputListener()
+        child = await begin(
+            STUBBORN.format(file=str(file), detached=detached) + "print('ready', flush=True); time.sleep(600)", heard
+        )
+        await heard.wait()
+        await child.end()
+        await child.end()
+
+    run(story())
+    assert all(map(is_gone, pids_in(file)))
+    assert len(pids_in(file)) == 2
+
+
+def test_what_a_child_leaves_behind_ends_with_it(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    file = tmp_path / "pids"
+
+    async def story() -> Child:
+        child = await begin(STUBBORN.format(file=str(file), detached=True), OutputListener())
+        await child.wait_until_finished()
+        return child
+
+    assert run(story()).exit_code == 0
+    assert all(map(is_gone, pids_in(file)))
+
+
+def test_a_second_cancellation_does_not_save_it(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+
+    async def story() -> None:
+        heard = OutputListener()
+        child = await begin(
+            STUBBORN.format(file=str(file), detached=False) + "print('ready', flush=True); time.sleep(600)", heard
+        )
+        await heard.wait()
+        ending = asyncio.ensure_future(child.end())
+        await asyncio.sleep(0)
+        ending.cancel()
+        with suppress(asyncio.CancelledError):
+            await ending
+        await asyncio.to_thread(wait_for_end, pids_in(file))  # a signal that was sent is obeyed a moment later
+        await child.end()
+
+    run(story())
+
+
+def test_a_command_that_is_not_there_is_an_error_of_the_system(run: Run) -> None:
+    with pytest.raises(FileNotFoundError):
+        run(start_child(("/nowhere/at/all",), lambda *_: None, folder=Path("/"), environment={}))
+
+
+def test_a_word_that_would_be_cut_is_refused(run: Run) -> None:
+    with pytest.raises(ValueError, match="null byte"):
+        run(start_child(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={}))
+
+
+def test_what_is_said_to_one_that_does_not_listen_any_more_is_lost(run: Run) -> None:
+    async def story() -> None:
+        child = await begin("", OutputListener())
+        await child.exited.wait()
+        child.write(b"hello")
+        await child.wait_until_finished()
+        child.write(b"hello")
+        child.kill()
+
+    run(story())
+
+
+def test_whoever_gives_up_in_the_middle_of_a_start_leaves_nothing(run: Run) -> None:
+    async def story() -> None:
+        heard = OutputListener()
+        begun: list[Child] = []
+        made = module.Child
+
+        def keep(*arguments: Any) -> Child:
+            begun.append(made(*arguments))
+            return begun[0]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "Child", keep)
+            starting = asyncio.ensure_future(begin("input()", heard))
+            await asyncio.sleep(0)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        assert [each.is_alive for each in begun] == [False]
+
+    run(story())
+
+
+NOBODY = 2**22 + 1
+HERE = f"{os.getpid()}.test"
+
+
+def begun(mark: str = "") -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    env = {**environment(), kin.MARK: mark} if mark else environment()
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
+    assert child.stdout is not None
+    child.stdout.readline()  # by now the system shows its environment, which it does not at once
+    return child
+
+
+def test_nobody_is_left_of_a_process_that_never_was() -> None:
+    nobody = ProcessTree.of(NOBODY, "no such mark")
+    assert nobody.alive() == []
+    assert not nobody.send(signal.SIGKILL)
+    assert os.getpid() not in ProcessTree.of(os.getpid() + 1, "x").alive()
+
+
+def test_a_process_is_known_by_its_session_and_by_its_mark() -> None:
+    with begun(HERE) as child:
+        assert ProcessTree.of(child.pid, "none").alive() == [child.pid]
+        assert ProcessTree.of(NOBODY, HERE).alive() == [child.pid]
+        assert ProcessTree.of(NOBODY, f"{HERE}1").alive() == []
+        assert ProcessTree.of(NOBODY, HERE).send(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        assert not ProcessTree.of(child.pid, HERE).is_left()
+
+
+def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
+    with begun() as child:
+        mine = ProcessTree.of(child.pid, "none")
+        earlier = ProcessTree(child.pid, "none", mine.born - 1)
+        assert mine.is_left()
+        assert earlier.alive() == []
+        assert not earlier.send(signal.SIGKILL)
+        assert child.poll() is None
+        assert mine.send(signal.SIGKILL)
+
+
+def test_where_there_is_no_proc_the_group_is_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kin, "_PROC", tmp_path / "none")
+    with begun() as child:
+        mine = ProcessTree.of(child.pid, "")
+        assert mine.is_left()
+        assert mine.send(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+    assert not mine.is_left()
+    assert not mine.send(signal.SIGKILL)
