@@ -194,6 +194,7 @@ class Drawing(msgspec.Struct, kw_only=True):
     limit: bool | Annotated[Size, key(hint="Write false for none.")] = False
     color: Annotated[str, key(aliases=("tint", "hue"))] = ""
     width: Annotated[int, key(aliases=("w",), first_wins=True)] = 0
+    by_name: dict[str, str] = {}
     data: Json = None
     note: Wrapped | None = None
     others: Annotated[dict[str, Json], REST] = {}
@@ -239,6 +240,7 @@ def test_unions_are_read_by_shape_and_by_tag() -> None:
         ),
         ({"shape": {"type": 3}}, 'it.shape.type must be one of "circle", "square", not 3', ""),
         ({"words": 3}, "it.words must be text or a list, each text, not 3", "Put it in quotes."),
+        ({"by_name": {"x": None}}, "it.by_name.x must be text, not nothing", ""),
         ({"words": []}, "it.words must be text or a list, each text, not an empty list", ""),
         ({"words": ["a", "b", "c"]}, "it.words must be text or a list, each text, not a list", ""),
         ({"limit": -1}, "it.limit must be true or false or a number, 0 or more, not -1", "Write false for none."),
@@ -264,3 +266,10 @@ def test_lists_and_tables_of_anything_are_called_so() -> None:
     assert describe_type(type_of(tuple[Json, ...])) == "a list"
     assert describe_type(type_of(dict[str, Json]), "an object") == "an object"
     assert describe_type(type_of(Annotated[str, key(hint="x")])) == "text"
+
+
+def test_the_names_of_a_struct_are_its_keys_and_their_aliases() -> None:
+    assert dict(names_of(Strict)) == {"color": "color"}
+    names = names_of(Drawing)
+    assert (names["tint"], names["hue"]) == ("color", "color")
+    assert not {"others", "source"} & names.keys()

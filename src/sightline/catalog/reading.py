@@ -15,6 +15,7 @@ A value with a mistake is left out, so that the rest can be read too: ask for th
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -69,10 +70,31 @@ def fields_of(kind: inspect.StructType) -> dict[str, inspect.Field]:
     return {field.encode_name: field for field in kind.fields}
 
 
-def names_of(kind: inspect.StructType) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the reader needs of a struct: fields by their names in the file, all names of each, and special fields."""
+
+    fields: Mapping[str, inspect.Field]
+    names: Mapping[str, str]
+    roles: Mapping[str, str]
+
+
+@cache
+def _shape_of(struct: Hashable) -> _Shape:
+    # Suites have thousands of cases, each read by the same few structs.
+    fields = fields_of(cast(inspect.StructType, type_of(struct)))
+    names = {
+        alias: name
+        for name, field in fields.items()
+        if not _role(field)
+        for alias in (name, *_extra(field.type, "aliases", ()))
+    }
+    return _Shape(fields, names, {role: field.name for field in fields.values() if (role := _role(field))})
+
+
+def names_of(struct: type) -> Mapping[str, str]:
     """Every name that a key of this struct may have, with the field's own name in the file."""
-    fields = {name: field for name, field in fields_of(kind).items() if not _role(field)}
-    return {alias: name for name, field in fields.items() for alias in (name, *_extra(field.type, "aliases", ()))}
+    return _shape_of(struct).names
 
 
 def plain(kind: inspect.Type) -> inspect.Type:
@@ -215,8 +237,8 @@ class TypedReader(ABC):
         return _WRONG if tag is _WRONG else self._struct(given, value, by_tag[str(tag)], path)
 
     def _struct(self, given: Any, value: Mapping[str, Any], kind: inspect.StructType, path: Path) -> object:
-        fields, names = fields_of(kind), names_of(kind)
-        roles = {_role(field): field.name for field in kind.fields}
+        shape = _shape_of(kind.cls)
+        fields, names, roles = shape.fields, shape.names, shape.roles
         read: dict[str, object] = {}
         written: dict[str, str] = {}
         unknown: dict[str, Json] = {}
@@ -246,7 +268,7 @@ class TypedReader(ABC):
                 read[field.name] = result
         read |= {roles[role]: value for role, value in (("rest", unknown), ("self", given)) if role in roles}
         for name, field in fields.items():
-            if field.required and field.name not in written and not _role(field):
+            if field.required and field.name not in written and field.name not in roles.values():
                 hint = _extra(field.type, "hint", "") or f"It is {describe_type(field.type, self.mapping)}."
                 self.report(path, f"{self.subject(path, kind)} lacks the key {quote_word(name)}", hint)
         if any(field.required and field.name not in read for field in fields.values()):

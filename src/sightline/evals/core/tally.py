@@ -86,8 +86,8 @@ def tally_results(results: Iterable[CaseResult]) -> Tally:
             is_meant = result.score.verdict != "skip" or result.status in ("execution_error", "skipped")
             case = msgspec.structs.replace(case, untold=case.untold + is_meant)
         cases[result.case] = case
-    counted = tuple(case for case in cases.values() if case.graded or case.untold)
-    return Tally(counted, tuple(excluded))
+    tallies = tuple(case for case in cases.values() if case.graded or case.untold)
+    return Tally(tallies, tuple(excluded))
 
 
 def score_or_reason(result: CaseResult) -> float | Why:

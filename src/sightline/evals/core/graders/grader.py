@@ -7,7 +7,7 @@ configuration is read once, by the reader that all files from outside have; the 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -70,16 +70,14 @@ class GraderReader(TypedReader):
 
     def check_passed_on(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
         """Warn of unknown keys that are passed on to a command and look like a slip."""
-        known = names_of(cast(inspect.StructType, type_of(config)))
         for name in others:
-            if hint := likely(name, known, 0.8):
+            if hint := likely(name, names_of(config), 0.8):
                 self.tell(name, f"{name!r} is passed on as it is", hint, "warning")
 
     def refuse_keys(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
         """Report unknown keys that nothing takes."""
-        kind = cast(inspect.StructType, type_of(config))
         for name in others:
-            self.unknown_key(name, names_of(kind), (), kind)
+            self.unknown_key(name, names_of(config), (), type_of(config))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Node:
 
     @property
     def text(self) -> str | None:
-        """The words, if it is text."""
+        """The text, if it is one."""
         return self.value if isinstance(self.value, str) else None
 
     @property
@@ -78,7 +78,7 @@ class Node:
         return None if node is None or node.value is None else node
 
     def key_place(self, key: str) -> SuitePlace:
-        """Where a key stands."""
+        """The place of a key."""
         return self.keys.get(key, self.place)
 
 
