@@ -300,7 +300,7 @@ def test_the_reply_speaks_the_dialect_that_was_sent() -> None:
 
 def test_what_was_said_is_taken_once() -> None:
     hearing = ReplyTexts()
-    hearing.put(ReplyText("x_1", "hello", "r_1"))
+    hearing.add(ReplyText("x_1", "hello", "r_1"))
     assert hearing.take("x_2") is None
     assert hearing.take("x_1") == ReplyText("x_1", "hello", "r_1")
     assert hearing.take("x_1") is None
@@ -308,13 +308,13 @@ def test_what_was_said_is_taken_once() -> None:
 
 def test_long_words_are_left_to_be_read_later() -> None:
     hearing = ReplyTexts()
-    hearing.put(ReplyText("x_1", "a" * (LONGEST + 1)))
+    hearing.add(ReplyText("x_1", "a" * (LONGEST + 1)))
     assert hearing.take("x_1") is None
 
 
 def test_what_nobody_takes_does_not_pile_up() -> None:
     hearing = ReplyTexts()
     for number in range(module._MOST + 1):
-        hearing.put(ReplyText(f"x_{number}", "hello"))
+        hearing.add(ReplyText(f"x_{number}", "hello"))
     assert hearing.take("x_0") is None
     assert hearing.take(f"x_{module._MOST}") is not None

@@ -79,7 +79,7 @@ def test_an_exchange_whose_reply_was_overheard_is_read_while_it_is_stored(tmp_pa
         sink = SqliteSink(connection, 1, prices)
         for number, words in enumerate([("hi",), ("hi", "yes 0", "and?"), ("other",)]):
             if folder == heard:
-                sink.reply_texts.put(
+                sink.reply_texts.add(
                     ReplyText(f"x_{number}", f"yes {number}", "no id of this dialect's replies counts")
                 )
             sink.apply(whole(f"x_{number}", chat_body(*words, system="Be brief."), f"yes {number}"))
@@ -102,7 +102,7 @@ def test_a_reply_that_was_overheard_can_be_named_by_its_id(tmp_path: Path) -> No
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     for exchange, previous, own in (("x_1", "", "r_1"), ("x_2", "r_1", "r_2")):
-        sink.reply_texts.put(ReplyText(exchange, own, own))
+        sink.reply_texts.add(ReplyText(exchange, own, own))
         sink.apply(responded(exchange, previous, own))
     assert connection.execute("SELECT previous, reply_id FROM exchanges ORDER BY seq").fetchall() == [
         ("", "r_1"),
@@ -115,7 +115,7 @@ def test_a_reply_that_was_overheard_after_its_request_was_stored_is_not_read_aga
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     sink.apply(received("x_1", BODY))
-    sink.reply_texts.put(ReplyText("x_1", "yes"))
+    sink.reply_texts.add(ReplyText("x_1", "yes"))
     sink.apply(answered("x_1", BODY, chat_stream("no")))
     assert connection.execute("SELECT todo FROM exchanges").fetchone() == (REQUEST,)
     while sink.tidy():
@@ -130,7 +130,7 @@ def test_what_was_overheard_of_an_exchange_that_is_there_changes_nothing(tmp_pat
     connection = open_database(tmp_path)
     SqliteSink(connection, 1, prices).apply(whole("x_1", BODY, "yes"))
     sink = SqliteSink(connection, 1, prices)
-    sink.reply_texts.put(ReplyText("x_1", "no"))
+    sink.reply_texts.add(ReplyText("x_1", "no"))
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT count(*), max(next_n) FROM exchanges").fetchone() == (1, 6)
     assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
@@ -141,7 +141,7 @@ def test_what_was_overheard_of_an_exchange_that_is_there_changes_nothing(tmp_pat
 def test_a_request_that_is_long_or_not_at_hand_is_read_later(tmp_path: Path, body: bytes) -> None:
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
-    sink.reply_texts.put(ReplyText("x_1", "yes"))
+    sink.reply_texts.add(ReplyText("x_1", "yes"))
     entries = whole("x_1", body, "yes")
     sink.apply(entries if body else entries[1:])
     assert connection.execute("SELECT todo, title FROM exchanges").fetchone() == (REQUEST, "")
@@ -155,7 +155,7 @@ def test_a_request_that_cannot_be_read_now_is_left_for_later(tmp_path: Path, mon
     connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     monkeypatch.setattr("sightline.store.sqlite_sink.SqliteDigests._find_predecessor", unreadable)
-    sink.reply_texts.put(ReplyText("x_1", "yes"))
+    sink.reply_texts.add(ReplyText("x_1", "yes"))
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, todo FROM exchanges").fetchall() == [("x_1", REQUEST)]
     monkeypatch.undo()

@@ -109,7 +109,7 @@ def test_the_providers_number_counts_for_more_than_our_own() -> None:
     assert ledger.wait(*WHO, 800, NOW) == READY
     ledger.add_request(*WHO, 500, NOW)
     wait = ledger.wait(*WHO, 400, NOW)
-    assert (wait.reason, wait.limit, wait.allowed) == ("told", "tokens", 1000)
+    assert (wait.reason, wait.limit, wait.allowed) == ("reported", "tokens", 1000)
     assert wait.seconds == pytest.approx(100 / (200 / 12))
     assert ledger.wait(*WHO, 400, NOW + 6.1) == READY
 
@@ -126,7 +126,7 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
     first = ledger.add_request(*WHO, 900, NOW)
     ledger.observe_headers(*WHO, headers(limit_tokens_minute="1000", remaining_tokens_minute="100"), NOW + 1)
     ledger.settle(first, 10, NOW + 2)
-    assert ledger.wait(*WHO, 101, NOW + 2) == Wait(59, "told", "tokens", 1000)
+    assert ledger.wait(*WHO, 101, NOW + 2) == Wait(59, "reported", "tokens", 1000)
     second = ledger.add_request(*WHO, 90, NOW + 3)
     ledger.settle(second, 0, NOW + 4)
     assert ledger.wait(*WHO, 100, NOW + 4) == READY
@@ -138,20 +138,23 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
         pytest.param(
             headers(limit="20", remaining="0", reset=str(int(NOW) + 30)),
             1,
-            Wait(30, "told", "requests", 20),
+            Wait(30, "reported", "requests", 20),
             id="all at once",
         ),
         pytest.param(
             headers(limit_requests="600", remaining_requests="0", reset_requests="60s"),
             1,
-            Wait(0.1, "told", "requests", 600),
+            Wait(0.1, "reported", "requests", 600),
             id="little by little",
         ),
         pytest.param(
-            headers(remaining_requests="0"), 1, Wait(60, "told", "requests"), id="no reset told: a minute, to be sure"
+            headers(remaining_requests="0"),
+            1,
+            Wait(60, "reported", "requests"),
+            id="no reset: a minute, to be sure",
         ),
         pytest.param(
-            headers(remaining_requests_day="0"), 1, Wait(86_400, "told", "requests"), id="no reset told: the window"
+            headers(remaining_requests_day="0"), 1, Wait(86_400, "reported", "requests"), id="no reset: the window"
         ),
         pytest.param(
             headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="0s"),
@@ -172,7 +175,7 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
                 "anthropic-ratelimit-input-tokens-reset": "2025-10-09T08:53:50Z",
             },
             5000,
-            Wait(30, "told", "input_tokens", 1000),
+            Wait(30, "reported", "input_tokens", 1000),
             id="cached input is not counted, so more may pass",
         ),
         pytest.param(
@@ -188,7 +191,7 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
         pytest.param(
             {"x-codex-primary-used-percent": "100", "x-codex-primary-reset-after-seconds": "500"},
             1,
-            Wait(500, "told", "share", 100),
+            Wait(500, "reported", "share", 100),
             id="a plan that is used up",
         ),
         pytest.param({"retry-after": "7"}, 1, Wait(7, "asked", "retry_after"), id="asked for"),
@@ -210,7 +213,7 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
     ledger.add_request(*WHO, 900, NOW)
     ledger.observe_headers(*WHO, {"retry-after": "5", **headers(remaining="0", reset="20")}, NOW)
     earlier = NOW - 86_400
-    assert ledger.wait(*WHO, 1, earlier) == Wait(20, "told", "requests")
+    assert ledger.wait(*WHO, 1, earlier) == Wait(20, "reported", "requests")
     assert ledger.wait(*WHO, 1, earlier + 21, Facts(tpm=1000)) == READY
     assert ledger.wait(*WHO, 900, earlier + 21, Facts(tpm=1000)) == Wait(40, "used_up", "tpm", 1000)
 
@@ -361,7 +364,7 @@ def test_the_latest_words_of_a_provider_hold_and_all_that_was_sent_since_counts(
     live.add_request(*WHO, 5, NOW + 4)
     assert live.wait(*WHO, 5, NOW + 4.5).seconds > 0
     file.merge(live, NOW + 5)
-    assert file.wait(*WHO, 5, NOW + 5) == Wait(56, "told", "requests", 9)
+    assert file.wait(*WHO, 5, NOW + 5) == Wait(56, "reported", "requests", 9)
     live.observe_headers(*WHO, told, NOW + 6)
     file.merge(live, NOW + 7)
     assert file.wait(*WHO, 5, NOW + 7) == READY

@@ -16,7 +16,7 @@ from sightline.editing.anchors import Anchors
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import is_same
 from sightline.editing.section import Kind, Section, SectionPart
-from sightline.editing.texts import spread_over_parts
+from sightline.editing.texts import divide_over_parts
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 
@@ -257,7 +257,7 @@ def _who(section: Section) -> str:
 
 def _parts_with_new_text(parts: Sequence[Part], change: SectionChange) -> Iterator[Part]:
     is_done = False
-    words = iter(spread_over_parts(texts_of(parts), change.new) if change.who not in ("call", "tool") else ())
+    words = iter(divide_over_parts(texts_of(parts), change.new) if change.who not in ("call", "tool") else ())
     for part in parts:
         if isinstance(part, Text) and change.who not in ("call", "tool"):
             part = msgspec.structs.replace(part, text=next(words))
@@ -266,7 +266,7 @@ def _parts_with_new_text(parts: Sequence[Part], change: SectionChange) -> Iterat
         elif isinstance(part, ToolResult) and change.who == "tool" and not is_done:
             texts = texts_of(part.parts)
             if "".join(texts) == change.old:
-                texts_left = iter(spread_over_parts(texts, change.new))
+                texts_left = iter(divide_over_parts(texts, change.new))
                 inner = tuple(Text(next(texts_left)) if isinstance(each, Text) else each for each in part.parts)
                 part, is_done = msgspec.structs.replace(part, parts=inner, structured=None), True
         yield part

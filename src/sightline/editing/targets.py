@@ -7,7 +7,7 @@ from sightline.editing.deletions import edit_refusal
 from sightline.editing.document import WholeDocument
 from sightline.editing.reading import OPTIONS, OTHER, TOOLS, options_of, part_key, tools_of, type_of
 from sightline.editing.section import can_gain_text
-from sightline.editing.texts import EditableText, Leaf, spread_over_parts, words_of, words_of_option, words_of_tool
+from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of, words_of_option, words_of_tool
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
@@ -134,11 +134,11 @@ def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDo
     """The document with this text where the target's was."""
     document = whole.reading.document
     if target.part is not None:
-        return _spread_over_leaves(whole, [words_of(target.part, document)], text)
+        return _write_over_leaves(whole, [words_of(target.part, document)], text)
     if target.tool is not None:
-        return _spread_over_leaves(whole, [words_of_tool(target.tool, document)], text)
+        return _write_over_leaves(whole, [words_of_tool(target.tool, document)], text)
     if target.option is not None:
-        return _spread_over_leaves(whole, [words_of_option(target.option, resolve(document, target.option))], text)
+        return _write_over_leaves(whole, [words_of_option(target.option, resolve(document, target.option))], text)
     if target.message is None:
         raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
     return _replace_message_text(whole, target.message, text)
@@ -150,19 +150,19 @@ def _replace_message_text(whole: WholeDocument, message: Message, text: str) -> 
     paired: list[Part] = [part for part in live if isinstance(part, (ToolCall, ToolResult))]
     chosen = words or (paired if len(paired) == 1 else [])
     if chosen:
-        return _spread_over_leaves(whole, [words_of(part, whole.reading.document) for part in chosen], text)
+        return _write_over_leaves(whole, [words_of(part, whole.reading.document) for part in chosen], text)
     if not can_gain_text(message, whole.deletions):
         raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
     return _with_front(whole, message, text) if text else whole
 
 
-def _spread_over_leaves(whole: WholeDocument, words: list[EditableText], text: str) -> WholeDocument:
+def _write_over_leaves(whole: WholeDocument, words: list[EditableText], text: str) -> WholeDocument:
     """The text spread over these words; what is read-only may be among them as long as the edit does not touch it."""
     leaves = [leaf for each in words for leaf in each.leaves]
     if not leaves:
         raise edit_refusal("this has no text that can be edited", words[0].reason or _ONE_BY_ONE)
     reasons = [each.reason for each in words for _ in each.leaves]
-    for leaf, reason, new in zip(leaves, reasons, spread_over_parts([leaf.text for leaf in leaves], text), strict=True):
+    for leaf, reason, new in zip(leaves, reasons, divide_over_parts([leaf.text for leaf in leaves], text), strict=True):
         if new == leaf.text:
             continue
         if reason:

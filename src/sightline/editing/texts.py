@@ -203,7 +203,7 @@ class _Hunk(NamedTuple):
     text: str
 
 
-def spread_over_parts(old: Sequence[str], new: str) -> list[str]:
+def divide_over_parts(old: Sequence[str], new: str) -> list[str]:
     """The parts after their joined text became `new`; as many as before."""
     parts = list(old)
     before = "".join(parts)

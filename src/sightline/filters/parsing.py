@@ -152,7 +152,7 @@ class _Reader:
         if text in BY_NAME:
             return self._bare(word, self._field(word))
         if self.saved is not None and text.startswith("@"):
-            return self._saved_filter(word, self.saved)
+            return self._resolve_saved_filter(word, self.saved)
         found = _NUMBERED.fullmatch(text)
         field = BY_NAME.get(found[1]) if found is not None else None
         if found is None or field is None or field.kind not in _WITH_NUMBER:
@@ -163,7 +163,7 @@ class _Reader:
             return OwnTopic(count(self.source, number))
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
 
-    def _saved_filter(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
+    def _resolve_saved_filter(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
         """A filter that was saved under a name."""
         found = saved.get(word.text[1:].lower())
         if found is None:

@@ -303,7 +303,7 @@ class ReplyTexts:
     def __init__(self) -> None:
         self._texts: dict[str, ReplyText] = {}
 
-    def put(self, reply: ReplyText) -> None:
+    def add(self, reply: ReplyText) -> None:
         """Keep it until its exchange is stored."""
         if len(reply.words) <= LONGEST:
             if len(self._texts) >= _MOST:

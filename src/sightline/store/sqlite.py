@@ -236,7 +236,7 @@ class SqliteStore:
 
     def hear(self, reply: ReplyText) -> None:
         """What the reply of an exchange says whose end is recorded next."""
-        self._reply_texts.put(reply)
+        self._reply_texts.add(reply)
 
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""

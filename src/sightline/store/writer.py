@@ -115,7 +115,7 @@ class RecordWriter:
     def settle(self) -> None:
         """Wait until all that was recorded is in the database, or say why it is not; a closed writer says so."""
         if self._is_closing:
-            raise _closed_fault()
+            raise _store_closed()
         wanted = self._recorded
         self._await(lambda: self._done >= wanted and self._tidy_at >= wanted)
 
@@ -127,7 +127,7 @@ class RecordWriter:
             self._changed.wait_for(lambda: self._has_ended or self._failures > seen or is_so())
             if is_so():
                 return
-        raise self.trouble or _closed_fault()
+        raise self.trouble or _store_closed()
 
     def close(self) -> None:
         """Bring in what can be brought in, and end the thread. What cannot stays in the journal."""
@@ -147,7 +147,7 @@ class RecordWriter:
             with self._changed:
                 self._has_ended = True
                 if not self._is_closing:
-                    self.trouble = _closed_fault()
+                    self.trouble = _store_closed()
                 self._changed.notify_all()
 
     def _replay(self) -> bool:
@@ -308,5 +308,5 @@ def _weight(entry: Entry) -> int:
     return len(entry.data) if isinstance(entry, BodyEntry) else 512
 
 
-def _closed_fault() -> Fault:
+def _store_closed() -> Fault:
     return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")

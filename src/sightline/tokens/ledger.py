@@ -18,7 +18,7 @@ from sightline.tokens.estimate import is_possible
 from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
 from sightline.wire.retry_after import retry_after
 
-Reason: TypeAlias = Literal["", "used_up", "told", "asked", "too_large"]
+Reason: TypeAlias = Literal["", "used_up", "reported", "asked", "too_large"]
 LimitName: TypeAlias = Literal["", "rpm", "tpm", "rpd", "tpd", "retry_after"] | Counted
 
 MOST_ACCOUNTS = 1000
@@ -28,7 +28,7 @@ MOST_ACCOUNTS = 1000
 class Wait:
     """How long until a request can go, and why not now.
 
-    `used_up` is by own count, `told` by the provider's numbers, `asked` for by its `Retry-After`; a request that is
+    `used_up` is by own count, `reported` by the provider's numbers, `asked` for by its `Retry-After`; a request that is
     `too_large` for the rate by itself never can. `limit` is the exceeded limit, `allowed` how much it allows.
     """
 
@@ -127,7 +127,7 @@ class Ledger:
                 return Wait(math.inf, "too_large", name, most)
         waits = [Wait(account.quiet_until - now, "asked", "retry_after"), *_own_counts(account, limits, tokens, now)]
         waits += [
-            Wait(seen.wait(now, tokens), "told", seen.allowance.counted, seen.allowance.limit)
+            Wait(seen.wait(now, tokens), "reported", seen.allowance.counted, seen.allowance.limit)
             for seen in account.observations.values()
         ]
         longest = max(waits, key=lambda wait: wait.seconds)

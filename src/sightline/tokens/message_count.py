@@ -301,7 +301,7 @@ class ToolCounter:
         """The output schema, as the model sees it."""
         match form:
             case SchemaFormat():
-                return self._hidden_estimate(self._facts.schema_tokens or 0) + self._schema(form.schema)
+                return self._estimate_hidden(self._facts.schema_tokens or 0) + self._schema(form.schema)
             case JsonFormat():
                 return between(0, 0, 10)
             case PlainFormat() | None:
@@ -312,12 +312,12 @@ class ToolCounter:
     def _once(self) -> Estimate:
         facts = self._facts
         if self._dialect == "openai-chat" and facts.chat_tools_tokens is not None:
-            return self._hidden_estimate(facts.chat_tools_tokens)
+            return self._estimate_hidden(facts.chat_tools_tokens)
         return (
-            between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._hidden_estimate(facts.tools_tokens)
+            between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._estimate_hidden(facts.tools_tokens)
         )
 
-    def _hidden_estimate(self, tokens: int) -> Estimate:
+    def _estimate_hidden(self, tokens: int) -> Estimate:
         return between(tokens * (1 - _HIDDEN_SPREAD), tokens, tokens * (1 + _HIDDEN_SPREAD)) if tokens else NOTHING
 
     def _function(self, tool: FunctionTool) -> Estimate:
