@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.cli import serve
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.upstream import chunk, head, pieces
@@ -134,3 +135,16 @@ def test_a_record_in_postgresql_without_its_driver_is_one_line(
     error, hint = capfd.readouterr().err.splitlines()
     assert error == "error[config]: a record in PostgreSQL needs the driver asyncpg, which is not installed"
     assert "pip install 'sightline[postgresql]'" in hint
+
+
+def test_a_browser_is_opened_only_where_a_person_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(serve, "is_terminal", lambda _stream: False)
+    serve.open_page("http://127.0.0.1/")
+    assert opened == []
+    monkeypatch.setattr(serve, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr("threading.Thread.start", lambda self: self.run())
+    serve.open_page("http://127.0.0.1/")
+    assert opened == ["http://127.0.0.1/"]

@@ -152,7 +152,7 @@ def test_ctrl_c_twice_ends_the_tool_and_resume_asks_about_it(desk: ToolDesk, aga
         seat.type(CTRL_C)
         assert seat.ended() == 130
     with seated(["resume", run_in(seat)], desk.folder, desk.environment) as resumed:
-        resumed.until("nobody knows how far it got")
+        resumed.until("it is not known how far it got")
         resumed.answer("[y/N] ", again)
         if again == "y":
             with gate.open("w") as writing:

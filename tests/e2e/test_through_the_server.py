@@ -167,7 +167,7 @@ def test_apart_sends_from_the_own_process_and_says_that_nothing_is_held(desk: De
     desk.upstream.script = [STREAM]
     done = desk.run("ask", "--apart", "hi")
     assert (done.returncode, done.stdout) == (0, "Hello"), done.stderr
-    assert done.stderr.count("hold is on, but no server is running to decide; sent") == 1
+    assert done.stderr.count("interception is on, but no server is running to hold the request; it was sent") == 1
 
 
 def test_the_commands_key_serves_where_the_server_has_none(desk: Desk) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import MOST_BYTES, Gateway
-from sightline.web.asgi import AsgiScope, Heard, ResponseBody, ResponseStart, response_body
+from sightline.web.asgi import AsgiScope, Heard, ResponseChunk, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 
 ASKS = {
@@ -81,7 +81,7 @@ def test_a_stream_is_handed_on_piece_by_piece(server: Running) -> None:
 
 def test_where_the_length_is_told_the_last_byte_waits_for_the_record() -> None:
     async def story() -> None:
-        recorded, sent = asyncio.Event(), asyncio.Queue[ResponseStart | ResponseBody]()
+        recorded, sent = asyncio.Event(), asyncio.Queue[ResponseStart | ResponseChunk]()
         relay = ToldRelay()
         relay.answer = Told([b"ab", b"c", recorded], headers=[(b"content-length", b"3")])
         scope: AsgiScope = {

@@ -8,15 +8,15 @@ from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.web import bodies as orders
 from sightline.web import replies
-from sightline.web.asgi import Heard, ResponseBody, ResponseStart, WebResponse, header, response_body, response_start
+from sightline.web.asgi import Heard, ResponseChunk, ResponseStart, WebResponse, header, response_body, response_start
 from sightline.web.bodies import Query, one, order
 from sightline.web.routes import ApiCall, Handler, Routes
 
 
 def test_a_whole_answer_tells_its_length() -> None:
-    sent: list[ResponseStart | ResponseBody] = []
+    sent: list[ResponseStart | ResponseChunk] = []
 
-    async def send(message: ResponseStart | ResponseBody) -> None:
+    async def send(message: ResponseStart | ResponseChunk) -> None:
         sent.append(message)
 
     asyncio.run(WebResponse(404, b"none", [(b"a", b"b")]).to(send))

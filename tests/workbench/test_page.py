@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.hub import Announced, Hub
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFinished, FrameArrived, Received
 from sightline.store.entries import BodyEntry, FactEntry
-from sightline.web.asgi import ResponseBody, ResponseStart
+from sightline.web.asgi import ResponseChunk, ResponseStart
 from sightline.workbench.workbench import FOLDER, POLICY, Access, Static, event, proof_of, stream
 from tests.server.running import TOKEN as SERVER_TOKEN
 from tests.server.running import Running, running
@@ -161,7 +161,7 @@ class Listener:
         self.is_over = False
         self._more = asyncio.Event()
 
-    async def __call__(self, message: ResponseStart | ResponseBody) -> None:
+    async def __call__(self, message: ResponseStart | ResponseChunk) -> None:
         if message["type"] == "http.response.start":
             self.started = message
         else:

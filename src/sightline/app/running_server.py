@@ -53,7 +53,7 @@ def find_server(folder: Path) -> RunningServer | None:
     token = read_token(folder)
     if not token:
         return None
-    for url in _announced_urls(folder):
+    for url in _list_urls(folder):
         address = urlsplit(url)
         if address.port and knows_token(address.hostname or "", address.port, token):
             return RunningServer(url, token)
@@ -98,7 +98,7 @@ def keep_server(folder: Path) -> Iterator[bool]:
         os.close(file)
 
 
-def _announced_urls(folder: Path) -> list[str]:
+def _list_urls(folder: Path) -> list[str]:
     """The addresses that are written down, newest first."""
     found: list[tuple[float, str]] = []
     for path in folder.glob(_PATTERN):

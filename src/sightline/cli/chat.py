@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     import os
 
     from sightline.app.configuration import configuration, data_folder
-    from sightline.cli.browser import open_page
     from sightline.cli.run import config_option, refuse_without_locks
+    from sightline.cli.serve import open_page
 
     refuse_without_locks()
     from sightline.cli.shared_server import is_in_use, share_server

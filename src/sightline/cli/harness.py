@@ -138,7 +138,7 @@ class _Playing:
         from sightline.cli.tool_run import approver_of
         from sightline.testing.script import MODEL
 
-        arguments, loaded = self._arguments, self._scripted_configuration(provider)
+        arguments, loaded = self._arguments, self._configuration_for(provider)
         choice = choose(loaded.catalog, f"{PROVIDER}/{MODEL}", has_key=loaded.has_key)
         async with open_runner(loaded, folder) as runner:
             run = runner.make_id()
@@ -177,7 +177,7 @@ class _Playing:
         text = self._arguments.prompt or self._script.prompt
         return Prompt((Message("user", (Text(text),)),), instructions=self._script.system)
 
-    def _scripted_configuration(self, provider: "ScriptedProvider") -> "Configuration":
+    def _configuration_for(self, provider: "ScriptedProvider") -> "Configuration":
         """A configuration whose only provider is the script, without a proxy."""
         from sightline.catalog.catalog import Catalog
         from sightline.catalog.facts import Model

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import say, write
+from sightline.cli.terminal import is_terminal, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sightline.app.configuration import configuration
     from sightline.app.server import open_server
-    from sightline.cli.browser import open_page
     from sightline.server.listener import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
@@ -82,6 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         for each in sockets:
             each.close()
+
+
+def open_page(link: str) -> None:
+    """Open the page in a browser without waiting for it, if there is a desktop."""
+    import os
+    import threading
+    import webbrowser
+
+    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if has_screen and is_terminal(sys.stdout):
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
 def _recordings(arguments: argparse.Namespace) -> "Expression | None":

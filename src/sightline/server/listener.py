@@ -28,7 +28,7 @@ from sightline.errors import Code, Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import refusal_response
 from sightline.server.app import App
-from sightline.web.asgi import RUNNING, Headers, ResponseBody, ResponseStart
+from sightline.web.asgi import RUNNING, Headers, ResponseChunk, ResponseStart
 from sightline.web.guard import LOOPBACK, host_name
 
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -42,7 +42,7 @@ class ResponseCycle(RequestResponseCycle):
     """What is not written yet."""
     _ends_by_closing = False
 
-    async def send(self, message: ResponseStart | ResponseBody) -> None:  # type: ignore[override]
+    async def send(self, message: ResponseStart | ResponseChunk) -> None:  # type: ignore[override]
         """Take the next piece of the answer."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()

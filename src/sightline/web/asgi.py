@@ -38,7 +38,7 @@ class ResponseStart(TypedDict):
     headers: Headers
 
 
-class ResponseBody(TypedDict):
+class ResponseChunk(TypedDict):
     """A piece of a response's body."""
 
     type: Literal["http.response.body"]
@@ -52,7 +52,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Heard]]
 class Send(Protocol):
     """Sends a response; it returns once the connection can take more."""
 
-    def __call__(self, message: ResponseStart | ResponseBody, /) -> Awaitable[None]:
+    def __call__(self, message: ResponseStart | ResponseChunk, /) -> Awaitable[None]:
         """Send the next piece."""
         ...
 
@@ -62,7 +62,7 @@ def response_start(status: int, headers: Headers) -> ResponseStart:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def response_body(body: bytes, *, more: bool) -> ResponseBody:
+def response_body(body: bytes, *, more: bool) -> ResponseChunk:
     """A piece of a response's body."""
     return {"type": "http.response.body", "body": body, "more_body": more}
 

@@ -211,7 +211,7 @@ class Showing:
         if hold is not None:
             look = await self._viewing.view_hold(hold)
             return shown | {"provider": hold.choice.provider_name} | _fields(self.hold_change(hold, look))
-        sent = await self._sent_body(summary, facts)
+        sent = await self._load_sent(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
         look = await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
@@ -256,7 +256,7 @@ class Showing:
             "masks": self._holds.outcomes(facts[0].exchange),
         }
 
-    async def _sent_body(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
+    async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
         body = await self._records.store.body(body_sha256([noted.fact for noted in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
@@ -284,7 +284,7 @@ class Showing:
         another exchange."""
         against = one(parse_qs(query), "against") or "original"
         hold = self._holds.find(exchange)
-        look = await (self._viewing.view_hold(hold) if hold is not None else self._recorded_look(exchange))
+        look = await (self._viewing.view_hold(hold) if hold is not None else self._look_at_record(exchange))
         draft = look.draft
         if isinstance(draft, CallsDraft):
             if against != "original":
@@ -295,9 +295,9 @@ class Showing:
         prefix = look.cost if look.follows and against in ("original", "previous") else None
         return Diff(against, tuple(compare_drafts(before, draft)), prefix)
 
-    async def _recorded_look(self, exchange: str) -> DocumentState:
+    async def _look_at_record(self, exchange: str) -> DocumentState:
         facts = await self._records.facts(exchange)
-        sent = await self._sent_body(await self._records.summary(exchange, facts), facts)
+        sent = await self._load_sent(await self._records.summary(exchange, facts), facts)
         if sent is None:
             raise _body_missing(exchange)
         return await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
@@ -311,7 +311,7 @@ class Showing:
                 hint = "Compare it with the original, or with another exchange."
                 raise Fault(Code.USAGE, "no earlier request of this conversation is recorded", hint=hint, status=404)
             return Draft.of(found.sent, found.spoken, found.model)
-        other = (await self._recorded_look(against)).draft
+        other = (await self._look_at_record(against)).draft
         assert isinstance(other, Draft)  # only what is held can be something else
         return other
 

@@ -68,7 +68,7 @@ class Exchanges:
         any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
         named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
         if named == "held":
-            return await self._held_body(exchange)
+            return await self._body_of_hold(exchange)
         hold = None if self._holds is None else self._holds.find(exchange)
         if hold is not None and hold.phase == "request" and named in ("sent", "original"):
             # The facts do not say everything yet: a route that only renames the model leaves none before the attempt.
@@ -93,7 +93,7 @@ class Exchanges:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
         return replies.data(body, b"application/json")
 
-    async def _held_body(self, exchange: str) -> WebResponse:
+    async def _body_of_hold(self, exchange: str) -> WebResponse:
         hold = None if self._holds is None else self._holds.find(exchange)
         if hold is None:
             await self._records.facts(exchange)  # one that is not there at all is another mistake
@@ -137,11 +137,11 @@ class Filtering:
             hint = "for is traffic or rules."
             raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
         at = cursor(text, one(parameters, "at"))
-        offers = completions(text, at, scope=scope, known=await self._known_values())
+        offers = completions(text, at, scope=scope, known=await self._values_in_use())
         error = _error(text, scope)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
-    async def _known_values(self) -> Mapping[str, Sequence[str]]:
+    async def _values_in_use(self) -> Mapping[str, Sequence[str]]:
         latest = await self._exchanges.newest(MOST_LOOKED_AT)
         known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
         return known | {"tool": [tool for summary in latest for tool in summary.tools]}

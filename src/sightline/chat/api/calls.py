@@ -25,8 +25,7 @@ from sightline.chat.api.bodies import (
 )
 from sightline.chat.api.files import Files, parts_from_uploads
 from sightline.chat.api.filters import Commanding, Filters
-from sightline.chat.api.pair_showing import ModelPrices, PairShowing, band
-from sightline.chat.api.pairs import PairCalls
+from sightline.chat.api.pairs import ModelPrices, PairCalls, PairShowing, band
 from sightline.chat.api.refusals import not_there, refusing
 from sightline.chat.api.shapes import (
     AskedShown,

@@ -110,11 +110,11 @@ class Filters:
             name = f"@{saved.name}"
             if name.lower().startswith(begun):
                 yield Completion(name, name, saved.filter, start)
-        yield from completions(text, at, scope=FilterScope.CHAT, known=self._known_values(history), first=FIRST)
+        yield from completions(text, at, scope=FilterScope.CHAT, known=self._values_in_use(history), first=FIRST)
         if not begun:
             yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
 
-    def _known_values(self, history: ChatHistory) -> Mapping[str, Sequence[str]]:
+    def _values_in_use(self, history: ChatHistory) -> Mapping[str, Sequence[str]]:
         latest = history.latest(MOST_LOOKED_AT)[::-1]
         topics = [" > ".join(history.topics.path(topic.id)) for topic in history.topics]
         return {

@@ -5,7 +5,7 @@ import msgspec
 from sightline.chat.api.bodies import EstimateWanted, PreviewWanted, ViewWanted
 from sightline.chat.api.files import parts_from_uploads
 from sightline.chat.api.filters import Filters
-from sightline.chat.api.pair_showing import PairShowing, trouble
+from sightline.chat.api.pairs import PairShowing, trouble
 from sightline.chat.api.refusals import not_there
 from sightline.chat.api.shapes import (
     CounterShown,

@@ -86,7 +86,7 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     """
     asked = question(pair.user_text, pair.attachments)
     answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
-    rounds = _answered_calls(answered) if with_rounds and asked is not None else frozenset()
+    rounds = _calls_with_results(answered) if with_rounds and asked is not None else frozenset()
     messages: list[Message] = []
     for message in answered:
         parts = tuple(_sendable(message, dialect, rounds))
@@ -103,7 +103,7 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
 
 def has_rounds(pair: MessagePair) -> bool:
     """Whether tools were called for the answer."""
-    return pair.answer is not None and bool(_answered_calls(_join_same_role(pair.answer.messages)))
+    return pair.answer is not None and bool(_calls_with_results(_join_same_role(pair.answer.messages)))
 
 
 def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
@@ -147,7 +147,7 @@ def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(joined)
 
 
-def _answered_calls(messages: tuple[Message, ...]) -> frozenset[int]:
+def _calls_with_results(messages: tuple[Message, ...]) -> frozenset[int]:
     """The calls that the next message answers, and the results that answer them, by identity."""
     found: set[int] = set()
     for asking, answering in pairwise(messages):
