@@ -41,15 +41,25 @@ def test_our_modules_keep_the_rules(path: Path) -> None:
     assert len(text.splitlines()) <= MOST_LINES
 
 
-@pytest.mark.parametrize("path", sorted((FOLDER / "state").glob("*.js")), ids=lambda path: path.name)
-def test_state_is_pure(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [path for path in OWN if path.parent.name == "core"], ids=lambda path: path.relative_to(FOLDER).as_posix()
+)
+def test_core_modules_are_pure(path: Path) -> None:
     text = path.read_text("utf-8")
     assert not re.search(r"\b(document|window|fetch|localStorage|Date\.now|Math\.random)\b\s*[.(]", text)
-    assert not re.search(r'from "\.\./(?!vendor/)', text), "state knows nothing of views, widgets or the server"
+    for named in re.findall(r'^import .* from "([^"]+)"', text, re.MULTILINE):
+        target = (path.parent / named).resolve()
+        assert target.parent.name in ("core", "vendor"), f"{named}: a core imports other cores only"
+
+
+def test_the_kit_imports_no_view() -> None:
+    for path in OWN:
+        if path.is_relative_to(FOLDER / "kit"):
+            assert "/views/" not in path.read_text("utf-8"), f"{path.name}: the kit is shared, and imports no view"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_the_states_own_tests_pass() -> None:
+def test_the_unit_tests_of_the_page_pass() -> None:
     node = shutil.which("node")
     assert node is not None
     done = subprocess.run(

@@ -1,9 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { argumentsLine, callState, settled, sources } from "../../src/sightline/ui/state/answers.js";
-import { kindOf, LARGEST, MOST, nameOf, sized, sorted, wireAttachments } from "../../src/sightline/ui/state/attachments.js";
-import { outline } from "../../src/sightline/ui/state/preview.js";
+import { argumentsLine, callState, settled, sources } from "../../src/sightline/ui/kit/core/answers.js";
+import { kindOf, LARGEST, MOST, nameOf, sized, sorted, wireAttachments } from "../../src/sightline/ui/views/chat/core/attachments.js";
+import { outline } from "../../src/sightline/ui/views/chat/core/preview.js";
 
 test("half a mark at the end of a text that grows is not shown yet", () => {
   for (const [text, shown] of [["a\n`", "a\n"], ["a\n``", "a\n"], ["a\n```", "a\n```"], ["~~", ""], ["x \\", "x "], ["$$x$", "$$x"], ["$$x$$", "$$x$$"], ["a `b`", "a `b`"], ["", ""]]) assert.equal(settled(text), shown, text);

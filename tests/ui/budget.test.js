@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { band, bar, predicted, short } from "../../src/sightline/ui/state/budget.js";
+import { band, bar, predicted, short } from "../../src/sightline/ui/views/request/core/budget.js";
 
 const categories = [
   { name: "user", tokens: 100, low: 90, high: 110 },

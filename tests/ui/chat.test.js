@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { about, agreement, breakdown, brokenOff, counterText, hasCommand, hud, limitLine, nextStar, standingOf, stretch, taken, takesFocus, until } from "../../src/sightline/ui/state/chat.js";
-import { Heights } from "../../src/sightline/ui/state/chat-heights.js";
-import { fuller, heard, NOTHING } from "../../src/sightline/ui/state/chat-live.js";
-import { remembered, stepped } from "../../src/sightline/ui/state/chat-memory.js";
-import { PAGE, Rows } from "../../src/sightline/ui/state/chat-rows.js";
+import { about, agreement, breakdown, brokenOff, counterText, hasCommand, hud, limitLine, nextStar, standingOf, stretch, taken, takesFocus, until } from "../../src/sightline/ui/views/chat/core/chat.js";
+import { Heights } from "../../src/sightline/ui/kit/core/heights.js";
+import { fuller, heard, NOTHING } from "../../src/sightline/ui/views/chat/core/live.js";
+import { remembered, stepped } from "../../src/sightline/ui/views/chat/core/memory.js";
+import { PAGE, Rows } from "../../src/sightline/ui/views/chat/core/rows.js";
 
 /** @param {string} id @param {object} [more] @returns {any} */
 const pair = (id, more = {}) => ({ id, standing: "included", hand: "", ...more });
@@ -163,7 +163,7 @@ test("a stretch is fetched where it is not known, with its neighbourhood", () =>
   assert.equal(rows.missing(0, 5)?.from, 0);
 });
 
-/** @param {import("../../src/sightline/ui/state/chat.js").Block[]} blocks */
+/** @param {import("../../src/sightline/ui/views/chat/core/chat.js").Block[]} blocks */
 const answer = (...blocks) => ({ ...NOTHING, blocks });
 
 test("an answer grows piece by piece, and only the block that grows is another one", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { missingFrom, readDocument } from "../../src/sightline/ui/state/documents.js";
+import { missingFrom, readDocument } from "../../src/sightline/ui/views/shell/core/documents.js";
 
 test("the dialect of a document is read off its shape", () => {
   const cases = /** @type {[unknown, string, string][]} */ ([

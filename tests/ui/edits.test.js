@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Edits, PAUSE, withLineEnds } from "../../src/sightline/ui/state/edits.js";
+import { Edits, PAUSE, withLineEnds } from "../../src/sightline/ui/kit/core/edits.js";
 
 /** A clock that is moved by hand, and a server that answers when told to. */
 function stage() {

@@ -1,12 +1,12 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellScore, cellStanding, cellWords, evalTone, evalWords, gradersOf, leftOutWords, neighbour, percent, runCost, scored, shownRows, signed, spentWords, standingCounts, suitesOf, trialToOpen } from "../../src/sightline/ui/state/evals.js";
-import { exchangeOf, fileNamed, isNoteworthy, noteKind, pathOf, pathWords, scoreFacts, turnMessages, verdictStanding } from "../../src/sightline/ui/state/evals-case.js";
-import { apart, bins, chance, changedCases, changeWords, differenceRange, distributionWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "../../src/sightline/ui/state/evals-plot.js";
-import { hashOf, routeOf } from "../../src/sightline/ui/state/routes.js";
+import { cellScore, cellStanding, cellWords, evalTone, evalWords, gradersOf, leftOutWords, neighbour, percent, runCost, scored, shownRows, signed, spentWords, standingCounts, suitesOf, trialToOpen } from "../../src/sightline/ui/views/evals/core/evals.js";
+import { exchangeOf, fileNamed, isNoteworthy, noteKind, pathOf, pathWords, scoreFacts, turnMessages, verdictStanding } from "../../src/sightline/ui/views/evals/core/case.js";
+import { apart, bins, chance, changedCases, changeWords, differenceRange, distributionWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "../../src/sightline/ui/views/evals/core/plot.js";
+import { hashOf, routeOf } from "../../src/sightline/ui/kit/core/routes.js";
 
-/** @import { Cell, MatrixRow, TargetLine, Trial } from "../../src/sightline/ui/state/evals.js" */
+/** @import { Cell, MatrixRow, TargetLine, Trial } from "../../src/sightline/ui/views/evals/core/evals.js" */
 
 /** @param {number | null} score @param {Partial<Trial>} [more] @returns {Trial} */
 const tried = (score, more = {}) => ({ trial: 0, status: "ok", verdict: score === null ? "not_graded" : score >= 0.5 ? "pass" : "fail", score, cached: false, seconds: 1, cost: null, reason: "", ...more });
@@ -124,7 +124,7 @@ test("what changed between two runs: losses first, the largest of each first", (
 });
 
 test("evals have addresses", () => {
-  for (const route of /** @type {import("../../src/sightline/ui/state/routes.js").Route[]} */ ([{ view: "evals" }, { view: "evals", suite: "evals/a b.yaml", compare: "e_1" }, { view: "eval", id: "e_1" }, { view: "eval", id: "e_1", filter: "is:failed x" }, { view: "eval", id: "e_1", order: "suite" }, { view: "eval-case", id: "e_1", case: "a", target: "t", trial: 0, filter: "is:bad", order: "suite" }, { view: "eval-case", id: "e_1", case: "a/b?c", target: "openai/gpt-5", trial: 2 }, { view: "eval-compare", a: "e_1", b: "e_2", targetA: "x", targetB: "y" }, { view: "eval-trend", suite: "a.yaml" }])) {
+  for (const route of /** @type {import("../../src/sightline/ui/kit/core/routes.js").Route[]} */ ([{ view: "evals" }, { view: "evals", suite: "evals/a b.yaml", compare: "e_1" }, { view: "eval", id: "e_1" }, { view: "eval", id: "e_1", filter: "is:failed x" }, { view: "eval", id: "e_1", order: "suite" }, { view: "eval-case", id: "e_1", case: "a", target: "t", trial: 0, filter: "is:bad", order: "suite" }, { view: "eval-case", id: "e_1", case: "a/b?c", target: "openai/gpt-5", trial: 2 }, { view: "eval-compare", a: "e_1", b: "e_2", targetA: "x", targetB: "y" }, { view: "eval-trend", suite: "a.yaml" }])) {
     assert.deepEqual(routeOf(hashOf(route)), route);
   }
 });

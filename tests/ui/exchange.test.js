@@ -1,7 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clock, folded, hasTurnedText, holdClock, lacks, lineCount, merged, moved, problemsBySection, proof, sendable } from "../../src/sightline/ui/state/exchange.js";
+import { folded, hasTurnedText, lineCount } from "../../src/sightline/ui/kit/core/long-text.js";
+import { clock, holdClock, lacks, merged, moved, problemsBySection, proof, sendable } from "../../src/sightline/ui/views/request/core/exchange.js";
 
 /** @param {string} id @param {object} [more] @returns {any} */
 const section = (id, more = {}) => ({ id, kind: "user", role: "user", label: id, pointer: `/messages/${id.slice(1)}`, text: id, editable: true, deleted: false, parts: [], category: "user", ...more });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { completed, errorOf, fitting, marked, term, termStart, toggled } from "../../src/sightline/ui/state/filter.js";
+import { completed, errorOf, fitting, marked, term, termStart, toggled } from "../../src/sightline/ui/kit/core/filter.js";
 
 test("a term begins behind a blank or a sign, but not inside quotes", () => {
   assert.equal(termStart("model:gpt sta", 13), 10);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { clientName, counted, duration, money, running, short, stamp, when, whole } from "../../src/sightline/ui/state/format.js";
+import { clientName, counted, duration, money, running, short, stamp, when, whole } from "../../src/sightline/ui/kit/core/format.js";
 
 test("counts in full and in four letters", () => {
   assert.deepEqual([whole(12345.4), whole(null), whole(undefined)], ["12,345", "", ""]);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MODES, moved, newRule, refusalOf, sentence, written } from "../../src/sightline/ui/state/interception.js";
+import { MODES, moved, newRule, refusalOf, sentence, written } from "../../src/sightline/ui/views/interception/core/interception.js";
 
 test("there are four modes, each with words of its own", () => {
   assert.deepEqual(MODES.map((each) => each.mode), ["off", "next", "every", "rules"]);

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exactRows, exactValue, indentedRows, isJson, keyOf, nodeAt, scan, step, stringOf, wrapped } from "../../src/sightline/ui/state/json.js";
+import { exactRows, exactValue, indentedRows, isJson, keyOf, nodeAt, scan, step, stringOf, wrapped } from "../../src/sightline/ui/kit/core/json.js";
 
 test("every value knows where it stands", () => {
   const text = ' {"a":[1.0, 12345678901234567890, "x\\ny"], "b/c": {"~": null}, "e":{}} ';

@@ -1,9 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inline, parse, safeAddress, safeImage } from "../../src/sightline/ui/state/markdown.js";
+import { inline, parse, safeAddress, safeImage } from "../../src/sightline/ui/kit/core/markdown.js";
 
-/** @import { Node } from "../../src/sightline/ui/state/markdown.js" */
+/** @import { Node } from "../../src/sightline/ui/kit/core/markdown.js" */
 
 /** @param {Node[]} nodes @returns {string} what a reader sees */
 const textOf = (nodes) => nodes.map((node) => (typeof node === "string" ? node : textOf(node.children))).join("");

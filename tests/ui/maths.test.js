@@ -1,16 +1,16 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grown, parse } from "../../src/sightline/ui/state/markdown.js";
-import { harmless } from "../../src/sightline/ui/state/mathml.js";
-import { mayHoldMaths } from "../../src/sightline/ui/state/maths.js";
+import { grown, parse } from "../../src/sightline/ui/kit/core/markdown.js";
+import { harmless } from "../../src/sightline/ui/kit/core/mathml.js";
+import { mayHoldMaths } from "../../src/sightline/ui/kit/core/maths.js";
 import { treeOf } from "../../src/sightline/ui/vendor/temml.js";
 
-/** @import { Node } from "../../src/sightline/ui/state/markdown.js" */
+/** @import { Node } from "../../src/sightline/ui/kit/core/markdown.js" */
 
 /** @param {Node[]} nodes @returns {any[]} */
 const all = (nodes) => nodes.flatMap((node) => (typeof node === "string" ? [] : [node, ...all(node.children)]));
-/** @param {string} text @param {import("../../src/sightline/ui/state/markdown.js").Ways} [ways] */
+/** @param {string} text @param {import("../../src/sightline/ui/kit/core/markdown.js").Ways} [ways] */
 const formulas = (text, ways = { hasMaths: true }) => all(parse(text, ways)).filter((node) => node.tag === "math").map((node) => [node.isDisplay, node.children[0]]);
 /** @param {string} source */
 const drawn = (source) => harmless(treeOf(source, { displayMode: true, throwOnError: true, trust: false, maxSize: [20, 200], maxExpand: 200 }));

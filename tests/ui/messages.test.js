@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { message, rolesOf } from "../../src/sightline/ui/state/messages.js";
+import { message, rolesOf } from "../../src/sightline/ui/views/request/core/messages.js";
 
 test("a new message is written as its dialect writes one", () => {
   assert.deepEqual(message("anthropic", "user", "x"), { role: "user", content: "x" });

@@ -1,10 +1,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf, routeOf } from "../../src/sightline/ui/state/routes.js";
-import { argumentsText, comparedRounds, fateOf, toneOf, isSameArguments, openArguments, patternsFor, reachedWords, readArguments, roundLine, ruleWords, spans, spendings, stateWords } from "../../src/sightline/ui/state/runs.js";
+import { hashOf, routeOf } from "../../src/sightline/ui/kit/core/routes.js";
+import { argumentsText, comparedRounds, fateOf, toneOf, isSameArguments, openArguments, patternsFor, reachedWords, readArguments, roundLine, ruleWords, spans, spendings, stateWords } from "../../src/sightline/ui/views/runs/core/runs.js";
 
-/** @import { Round, Run, RunCall } from "../../src/sightline/ui/state/runs.js" */
+/** @import { Round, Run, RunCall } from "../../src/sightline/ui/views/runs/core/runs.js" */
 
 /** @param {string} name @param {object} args @param {string} [result] @returns {RunCall} */
 const call = (name, args, result = "ok") => ({ key: name, id: name, name, arguments: JSON.stringify(args), ran: /** @type {any} */ (args), fate: "ran", result: { text: result, is_error: false }, seconds: 1 });
@@ -73,6 +73,6 @@ test("two runs are compared round by round and call by call", () => {
 });
 
 test("runs have addresses", () => {
-  for (const route of /** @type {import("../../src/sightline/ui/state/routes.js").Route[]} */ ([{ view: "runs", compare: "" }, { view: "runs", compare: "r 1" }, { view: "run", id: "a/b" }, { view: "compare", a: "r1", b: "r2" }])) assert.deepEqual(routeOf(hashOf(route)), route);
+  for (const route of /** @type {import("../../src/sightline/ui/kit/core/routes.js").Route[]} */ ([{ view: "runs", compare: "" }, { view: "runs", compare: "r 1" }, { view: "run", id: "a/b" }, { view: "compare", a: "r1", b: "r2" }])) assert.deepEqual(routeOf(hashOf(route)), route);
   assert.equal(hashOf({ view: "compare", a: "x", b: "y" }), "#/runs/x/compare/y");
 });

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { caps, followed, pressed } from "../../src/sightline/ui/state/keys.js";
-import { ranked, score } from "../../src/sightline/ui/state/palette.js";
-import { hashOf, routeOf } from "../../src/sightline/ui/state/routes.js";
-import { offsetsOf, rowAt } from "../../src/sightline/ui/state/rows.js";
+import { caps, followed, pressed } from "../../src/sightline/ui/kit/core/keys.js";
+import { ranked, score } from "../../src/sightline/ui/kit/core/ranking.js";
+import { hashOf, routeOf } from "../../src/sightline/ui/kit/core/routes.js";
+import { offsetsOf, rowAt } from "../../src/sightline/ui/kit/core/rows.js";
 
 const PLAIN = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
 

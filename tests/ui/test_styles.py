@@ -4,15 +4,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-STYLES = Path("src/sightline/ui/styles")
-VIEWS = {
-    "chat": ("chat", "chat-pairs", "chat-panels", "panels-chat"),
-    "evals": ("evals", "evals-case", "evals-plots"),
-    "request": ("request", "sections", "wire", "exhibits", "panels", "narrow"),
-    "runs": ("runs", "run-card"),
-    "traffic": ("traffic", "traffic-states"),
-}
-SHARED = {"answer", "dialogs", "editor", "elements", "overlays", "shell", "text", "tokens", "widgets"}
+UI = Path("src/sightline/ui")
+VIEWS = sorted(path for path in (UI / "views").iterdir() if path.name != "shell")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 ALONE = re.compile(r"\.([\w-]+)(?:[.:][\w-]+(?:\([^)]*\))?)*")
 BETWEEN_SELECTORS = re.compile(r",(?![^()]*\))")
@@ -45,15 +38,18 @@ def test_bare_classes_are_found_in_nested_layers_and_lists() -> None:
     assert bare_classes(css) == {"one", "two"}
 
 
-def test_every_stylesheet_belongs_to_a_view_or_to_all() -> None:
-    of_views = {name for names in VIEWS.values() for name in names}
-    assert of_views | SHARED == {path.stem for path in STYLES.glob("*.css")}
+def test_every_stylesheet_is_in_the_kit_or_in_a_view_and_the_page_loads_it() -> None:
+    folders = {UI / "kit", UI / "views/shell", *VIEWS}
+    sheets = sorted(path for path in UI.rglob("*.css"))
+    assert {path.parent for path in sheets} <= folders
+    page = (UI / "index.html").read_text("utf-8")
+    assert sorted(re.findall(r"{ui}/([\w/-]+\.css)", page)) == [path.relative_to(UI).as_posix() for path in sheets]
 
 
 def test_no_class_is_styled_bare_by_two_views() -> None:
     owners: dict[str, set[str]] = defaultdict(set)
-    for view, names in VIEWS.items():
-        for name in names:
-            for each in bare_classes((STYLES / f"{name}.css").read_text("utf-8")):
-                owners[each].add(view)
+    for view in VIEWS:
+        for sheet in view.glob("*.css"):
+            for each in bare_classes(sheet.read_text("utf-8")):
+                owners[each].add(view.name)
     assert {name: sorted(views) for name, views in owners.items() if len(views) > 1} == {}

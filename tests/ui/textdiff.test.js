@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedRanges, hunks, lineDiff, lineSpans } from "../../src/sightline/ui/state/textdiff.js";
+import { changedRanges, hunks, lineDiff, lineSpans } from "../../src/sightline/ui/kit/core/text-diff.js";
 
 /** @param {readonly string[]} a @param {readonly string[]} b */
 function applied(a, b) {

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnsOf, duration, sinceRelease, ticks, timeline } from "../../src/sightline/ui/state/timeline.js";
+import { columnsOf, duration, sinceRelease, ticks, timeline } from "../../src/sightline/ui/views/request/core/timeline.js";
 
 /** @param {string} kind @param {number} at @param {object} [more] @returns {any} */
 const fact = (kind, at, more = {}) => ({ n: 0, kind, at, ...more });

@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FIELDS, isUsual, read, USUAL, written } from "../../src/sightline/ui/state/settings.js";
-import { bodyOf, creatable, formOf, found, inheritedFrom, parentsFor, problemsOf, tree, whyKept } from "../../src/sightline/ui/state/topics.js";
+import { FIELDS, isUsual, read, USUAL, written } from "../../src/sightline/ui/views/chat/core/settings.js";
+import { bodyOf, creatable, formOf, found, inheritedFrom, parentsFor, problemsOf, tree, whyKept } from "../../src/sightline/ui/views/chat/core/topics.js";
 
 const TOPICS = [
   { id: "", name: "", parent: "", system_prompt: "Be brief.", parameters: { temperature: 0.5 } },

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arrived, conversations, folded, heldOf, merged, mostTokens, rowsOf, stateOf, stepped, titleOf, totals, costWords } from "../../src/sightline/ui/state/traffic.js";
+import { arrived, conversations, folded, heldOf, merged, mostTokens, rowsOf, stateOf, stepped, titleOf, totals, costWords } from "../../src/sightline/ui/views/traffic/core/lines.js";
 
-/** @import { Line } from "../../src/sightline/ui/state/traffic.js" */
+/** @import { Line } from "../../src/sightline/ui/views/traffic/core/lines.js" */
 
 /**
  * @param {string} id

@@ -1,14 +1,14 @@
 // @ts-check
 /** The page begins here: the list is followed, keys are heard, and the frame is drawn. */
 
-import { learn } from "./about.js";
-import { connect, onReconnect } from "./api.js";
-import { follow } from "./feed.js";
-import { followHolding } from "./holding.js";
-import { listen } from "./keyboard.js";
+import { learn } from "./kit/about.js";
+import { connect, onReconnect } from "./kit/api.js";
+import { follow } from "./views/traffic/feed.js";
+import { followHolding } from "./views/interception/feed.js";
+import { listen } from "./kit/keyboard.js";
 import { h, render } from "./vendor/preact.js";
-import { Shell } from "./views/shell.js";
-import { toast } from "./widgets/toast.js";
+import { Shell } from "./views/shell/shell.js";
+import { toast } from "./kit/toast.js";
 
 const root = document.getElementById("app");
 if (root) render(h(Shell, {}), root);

@@ -1,15 +1,15 @@
 // @ts-check
 /** What goes along with a question: pasted, dropped or picked, shown in a tray until it is sent. */
 
-import { ACCEPTED, MOST, nameOf, sized, sorted } from "../../state/attachments.js";
-import { counted } from "../../state/format.js";
+import { ACCEPTED, MOST, nameOf, sized, sorted } from "./core/attachments.js";
+import { counted } from "../../kit/core/format.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
 
-/** @import { Item } from "../../state/attachments.js" */
+/** @import { Item } from "./core/attachments.js" */
 
-export { wireAttachments } from "../../state/attachments.js";
+export { wireAttachments } from "./core/attachments.js";
 
 /**
  * The files of a paste, a drop or a picker as attachments. What cannot go along is said and left out.

@@ -1,23 +1,23 @@
 // @ts-check
 /** The command line: the filter that makes the context, commands on what it takes, and filters that were saved. */
 
-import { look, preferences, savePreferences, view } from "../../chat-feed.js";
-import { dialog, runCommand, showHud, tryCommand } from "../../chat-orders.js";
-import { ApiError } from "../../api.js";
-import { go, route } from "../../navigation.js";
-import { hasCommand } from "../../state/chat.js";
-import { remembered, stepped } from "../../state/chat-memory.js";
+import { look, preferences, savePreferences, view } from "./feed.js";
+import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
+import { ApiError } from "../../kit/api.js";
+import { go, route } from "../../kit/navigation.js";
+import { hasCommand } from "./core/chat.js";
+import { remembered, stepped } from "./core/memory.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast, toastError } from "../../widgets/toast.js";
-import { FilterBox } from "../filter-box.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { FilterBox } from "../../kit/filter-box.js";
 import { Counter } from "./counter.js";
 import { COMMAND, mode, toView } from "./modes.js";
 
-/** @import { CommandShown, Mode } from "../../state/chat.js" */
-/** @import { Choice } from "../../widgets/menu.js" */
+/** @import { CommandShown, Mode } from "./core/chat.js" */
+/** @import { Choice } from "../../kit/menu.js" */
 
 const SOURCE = { lookup: "/api/chat/filter", cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
 const MEMORY = "sightline.chat.filters";

@@ -1,17 +1,17 @@
 // @ts-check
 /** A summary in the place of older pairs: the model drafts it, a person reads and changes it, accepts it, and can undo it. */
 
-import { ApiError, post } from "../../api.js";
-import { undoable } from "../../chat-orders.js";
-import { about } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
+import { ApiError, post } from "../../kit/api.js";
+import { undoable } from "./actions.js";
+import { about } from "./core/chat.js";
+import { counted, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { toastError } from "../../widgets/toast.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { toastError } from "../../kit/toast.js";
 
-/** @import { Band } from "../../state/chat.js" */
+/** @import { Band } from "./core/chat.js" */
 /** @typedef {{ before: Band, after: Band }} Sizes */
 
 const TOGETHER = 400;

@@ -1,12 +1,12 @@
 // @ts-check
 /** How many pairs go along, and on hover or focus what stands behind the number. */
 
-import { size } from "../../chat-draft.js";
-import { preferences } from "../../chat-feed.js";
-import { breakdown, counterText } from "../../state/chat.js";
+import { size } from "./draft.js";
+import { preferences } from "./feed.js";
+import { breakdown, counterText } from "./core/chat.js";
 import { html, useState } from "../../vendor/preact.js";
 
-/** @import { ViewShown } from "../../state/chat.js" */
+/** @import { ViewShown } from "./core/chat.js" */
 
 /** @param {{ view: ViewShown }} props */
 export function Counter({ view }) {

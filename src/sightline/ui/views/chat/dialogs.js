@@ -1,27 +1,27 @@
 // @ts-check
 /** What the chat asks a person, or shows above everything else. */
 
-import { get } from "../../api.js";
-import { preferences, savePreferences, view, viewId } from "../../chat-feed.js";
-import { dialog, edit, runCommand, swap } from "../../chat-orders.js";
-import { agreement, limitLine, taken, until } from "../../state/chat.js";
-import { when } from "../../state/format.js";
+import { get } from "../../kit/api.js";
+import { preferences, savePreferences, view, viewId } from "./feed.js";
+import { dialog, edit, runCommand, swap } from "./actions.js";
+import { agreement, limitLine, taken, until } from "./core/chat.js";
+import { when } from "../../kit/core/format.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { CopyBlock } from "../../widgets/copy.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { CopyBlock } from "../../kit/copy.js";
+import { Dialog } from "../../kit/dialog.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { MakeCase } from "../evals/make.js";
-import { AnswerBody } from "./answer.js";
-import { ChatSettingsDialog } from "./chat-settings.js";
+import { AnswerBody } from "../../kit/answer.js";
+import { ChatSettingsDialog } from "./settings.js";
 import { CompactionDialog } from "./compaction.js";
 import { goToPair, toInput } from "./modes.js";
 import { ModelPicker } from "./model-picker.js";
 import { TopicPicker, TopicsDialog } from "./topics.js";
 import { ExportDialog, ImportDialog } from "./transfer.js";
 
-/** @import { ApiError } from "../../api.js" */
-/** @import { Quota } from "../../chat-orders.js" */
-/** @import { AnswerShown, CommandShown, PairShown } from "../../state/chat.js" */
+/** @import { ApiError } from "../../kit/api.js" */
+/** @import { Quota } from "./actions.js" */
+/** @import { AnswerShown, CommandShown, PairShown } from "./core/chat.js" */
 
 const close = () => void (dialog.value = null);
 

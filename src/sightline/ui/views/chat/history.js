@@ -1,19 +1,19 @@
 // @ts-check
 /** The history: the pairs around what is in sight, the boundary among them, and what stands there when there are none. */
 
-import { about } from "../../about.js";
-import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "../../chat-feed.js";
-import { dialog } from "../../chat-orders.js";
-import { go } from "../../navigation.js";
-import { standingOf } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "./feed.js";
+import { dialog } from "./actions.js";
+import { go } from "../../kit/navigation.js";
+import { standingOf } from "./core/chat.js";
+import { counted, whole } from "../../kit/core/format.js";
 import { h, html } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { TallList } from "../../widgets/tall-list.js";
+import { Icon } from "../../kit/icon.js";
+import { TallList } from "../../kit/tall-list.js";
 import { aim, cursor, isTypewriter, list, mark, meant, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
-/** @import { ViewShown } from "../../state/chat.js" */
+/** @import { ViewShown } from "./core/chat.js" */
 
 /** @param {Event} event @param {number} index */
 function aimed(event, index) {

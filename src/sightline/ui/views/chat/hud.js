@@ -1,11 +1,11 @@
 // @ts-check
 /** What stands behind every send, for whoever wants to see it: parameters, trimming, errors. */
 
-import { preferences, view } from "../../chat-feed.js";
-import { showHud } from "../../chat-orders.js";
-import { hud } from "../../state/chat.js";
+import { preferences, view } from "./feed.js";
+import { showHud } from "./actions.js";
+import { hud } from "./core/chat.js";
 import { h, html, signal } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 
 const NARROWEST = 220;
 const WIDEST = 640;

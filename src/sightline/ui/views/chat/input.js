@@ -1,12 +1,12 @@
 // @ts-check
 /** Where questions are written. What is typed never waits for anything; the estimate follows when the person pauses. */
 
-import { isEmpty, items, replaces, size, text, write } from "../../chat-draft.js";
-import { rows, sending, view } from "../../chat-feed.js";
-import { cancel, choose, dialog, isPosting, isStepping, send } from "../../chat-orders.js";
-import { about } from "../../state/chat.js";
+import { isEmpty, items, replaces, size, text, write } from "./draft.js";
+import { rows, sending, view } from "./feed.js";
+import { cancel, choose, dialog, isPosting, isStepping, send } from "./actions.js";
+import { about } from "./core/chat.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
 import { INPUT, toCommand, toInput, toView } from "./modes.js";
 

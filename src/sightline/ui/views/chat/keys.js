@@ -1,17 +1,17 @@
 // @ts-check
 /** The keys of the chat. What is registered here works, and stands in the help and in the palette. */
 
-import { heights, idsOf, rows, sending, view } from "../../chat-feed.js";
-import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "../../chat-orders.js";
-import { useShortcuts } from "../../keyboard.js";
-import { nextStar, standingOf } from "../../state/chat.js";
-import { toast } from "../../widgets/toast.js";
+import { heights, idsOf, rows, sending, view } from "./feed.js";
+import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "./actions.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { nextStar, standingOf } from "./core/chat.js";
+import { toast } from "../../kit/toast.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
 import { aim, cursor, cursorIndex, goTo, isTypewriter, list, mark, meant, pairElement, toCommand, toInput } from "./modes.js";
 import { bothSides, copied, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
-/** @import { PairShown } from "../../state/chat.js" */
-/** @import { Shortcut } from "../../keyboard.js" */
+/** @import { PairShown } from "./core/chat.js" */
+/** @import { Shortcut } from "../../kit/keyboard.js" */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 

@@ -1,12 +1,12 @@
 // @ts-check
 /** A model by some of its letters. */
 
-import { about } from "../../about.js";
-import { short } from "../../state/format.js";
-import { ranked } from "../../state/palette.js";
+import { about } from "../../kit/about.js";
+import { short } from "../../kit/core/format.js";
+import { ranked } from "../../kit/core/ranking.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
 
 const MOST = 80;
 

@@ -1,12 +1,12 @@
 // @ts-check
 /** The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong. */
 
-import { place, rows, tick } from "../../chat-feed.js";
-import { stretch } from "../../state/chat.js";
+import { place, rows, tick } from "./feed.js";
+import { stretch } from "./core/chat.js";
 import { signal, useLayoutEffect } from "../../vendor/preact.js";
 
-/** @import { Mode } from "../../state/chat.js" */
-/** @import { TallHandle } from "../../widgets/tall-list.js" */
+/** @import { Mode } from "./core/chat.js" */
+/** @import { TallHandle } from "../../kit/tall-list.js" */
 
 export const INPUT = "chat-input";
 export const COMMAND = "chat-command";

@@ -1,13 +1,13 @@
 // @ts-check
 /** The chat: command line, history and input, with what stands behind them beside. */
 
-import { ApiError } from "../../api.js";
-import { isEmpty, items, replaces, text } from "../../chat-draft.js";
-import { followChat, look, onChat, preferences, rows, sending, view } from "../../chat-feed.js";
-import { hasHud, send } from "../../chat-orders.js";
-import { takesFocus } from "../../state/chat.js";
+import { ApiError } from "../../kit/api.js";
+import { isEmpty, items, replaces, text } from "./draft.js";
+import { followChat, look, onChat, preferences, rows, sending, view } from "./feed.js";
+import { hasHud, send } from "./actions.js";
+import { takesFocus } from "./core/chat.js";
 import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { toastError } from "../../widgets/toast.js";
+import { toastError } from "../../kit/toast.js";
 import { CommandLine, refused } from "./command-line.js";
 import { Dialogs } from "./dialogs.js";
 import { History } from "./history.js";

@@ -1,19 +1,19 @@
 // @ts-check
 /** What can be done with one pair, as buttons; each has its key. */
 
-import { about } from "../../about.js";
-import { dialog, mark, reask, remove, revise, swap } from "../../chat-orders.js";
-import { idsOf, view } from "../../chat-feed.js";
-import { nextStar } from "../../state/chat.js";
+import { about } from "../../kit/about.js";
+import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
+import { idsOf, view } from "./feed.js";
+import { nextStar } from "./core/chat.js";
 import { h, html } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast } from "../../widgets/toast.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import { toast } from "../../kit/toast.js";
 import { undoCompaction } from "./compaction.js";
 import { mark as chosenFrom, meant, toInput } from "./modes.js";
 
-/** @import { PairShown, Standing } from "../../state/chat.js" */
+/** @import { PairShown, Standing } from "./core/chat.js" */
 
 /** @param {string} text @param {string} what */
 export async function copied(text, what) {

@@ -1,21 +1,21 @@
 // @ts-check
 /** One question and its answer in the history. */
 
-import { liveOf } from "../../chat-feed.js";
-import { cancel, dialog, remove, resume, revise } from "../../chat-orders.js";
-import { brokenOff, isLeft, limitLine, taken, until } from "../../state/chat.js";
-import { running, stamp, when, whole } from "../../state/format.js";
-import { sized } from "../../state/attachments.js";
-import { hashOf } from "../../state/routes.js";
+import { liveOf } from "./feed.js";
+import { cancel, dialog, remove, resume, revise } from "./actions.js";
+import { brokenOff, isLeft, limitLine, taken, until } from "./core/chat.js";
+import { running, stamp, when, whole } from "../../kit/core/format.js";
+import { sized } from "./core/attachments.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { memo } from "../../widgets/memo.js";
+import { Icon } from "../../kit/icon.js";
+import { memo } from "../../kit/memo.js";
 import { ApprovalCard } from "../runs/approval.js";
-import { AnswerBody } from "./answer.js";
+import { AnswerBody } from "../../kit/answer.js";
 import { toInput } from "./modes.js";
 import { PairActions } from "./pair-actions.js";
 
-/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "../../state/chat.js" */
+/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "./core/chat.js" */
 
 /** A question that is longer is folded. */
 const LONG = 1800;

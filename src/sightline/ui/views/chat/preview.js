@@ -1,17 +1,17 @@
 // @ts-check
 /** The exact body that the next send would make, while the question is written and the filter changes. */
 
-import { post } from "../../api.js";
-import { about } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
-import { outline } from "../../state/preview.js";
-import { wireAttachments } from "../../state/attachments.js";
+import { post } from "../../kit/api.js";
+import { about } from "./core/chat.js";
+import { counted, whole } from "../../kit/core/format.js";
+import { outline } from "./core/preview.js";
+import { wireAttachments } from "./core/attachments.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
+import { CopyButton } from "../../kit/copy.js";
+import { Icon } from "../../kit/icon.js";
 import { Bytes, hashed } from "../request/wire.js";
 
-/** @import { Item } from "../../state/attachments.js" */
+/** @import { Item } from "./core/attachments.js" */
 /** @typedef {import("../../api-types.d.ts").PreviewShown} Shown */
 /** @typedef {{ code: string, message: string, hint?: string }} Trouble */
 

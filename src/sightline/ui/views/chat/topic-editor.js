@@ -1,15 +1,15 @@
 // @ts-check
 /** How models are asked in a topic; what is left open is shown as it is above. */
 
-import { about } from "../../about.js";
-import { get, post, put } from "../../api.js";
-import { bodyOf, formOf, inheritedFrom, parentsFor, problemsOf, tree } from "../../state/topics.js";
-import { fetchTopics, useTopics } from "../../topics.js";
+import { about } from "../../kit/about.js";
+import { get, post, put } from "../../kit/api.js";
+import { bodyOf, formOf, inheritedFrom, parentsFor, problemsOf, tree } from "./core/topics.js";
+import { fetchTopics, useTopics } from "./topic-feed.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
 
-/** @import { Form, Inherited, Topic } from "../../state/topics.js" */
+/** @import { Form, Inherited, Topic } from "./core/topics.js" */
 /** @typedef {{ form: Form, inherited: Inherited, problems: Record<string, string>, onChange: (change: Partial<Form>) => void }} Fields */
 
 const PARAMETERS = /** @type {const} */ ([

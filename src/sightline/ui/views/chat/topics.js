@@ -1,17 +1,17 @@
 // @ts-check
 /** Topics: one is found or made by typing, the tree shows what is in each, and an editor says how models are asked in it. */
 
-import { post, remove } from "../../api.js";
-import { counted, whole } from "../../state/format.js";
-import { creatable, found, tree, whyKept } from "../../state/topics.js";
-import { fetchTopics, useTopics } from "../../topics.js";
+import { post, remove } from "../../kit/api.js";
+import { counted, whole } from "../../kit/core/format.js";
+import { creatable, found, tree, whyKept } from "./core/topics.js";
+import { fetchTopics, useTopics } from "./topic-feed.js";
 import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { TopicEditor } from "./topic-editor.js";
 
-/** @import { Row, Topic } from "../../state/topics.js" */
+/** @import { Row, Topic } from "./core/topics.js" */
 
 export { TopicEditor } from "./topic-editor.js";
 

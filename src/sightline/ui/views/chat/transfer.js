@@ -1,13 +1,13 @@
 // @ts-check
 /** Chats from elsewhere, and this one for elsewhere. What an import would bring is counted before anything is taken. */
 
-import { bytes, upload } from "../../api.js";
-import { counted, whole } from "../../state/format.js";
-import { sized } from "../../state/attachments.js";
+import { bytes, upload } from "../../kit/api.js";
+import { counted, whole } from "../../kit/core/format.js";
+import { sized } from "./core/attachments.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
 /** @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", told: Counted | null, problem: string }} Candidate */

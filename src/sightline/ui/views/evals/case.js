@@ -1,19 +1,19 @@
 // @ts-check
 /** One case on one target: what was sent, what came back, and what every grader saw in it. */
 
-import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "../../eval-feed.js";
-import { canHold } from "../../holding.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go, toExchange } from "../../navigation.js";
-import { neighbour, scored, shownRows, trialStanding, trialToOpen } from "../../state/evals.js";
-import { exchangeOf, noteKind, turnMessages, verdictStanding } from "../../state/evals-case.js";
-import { counted, duration, money, whole } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
+import { canHold } from "../interception/feed.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go, toExchange } from "../../kit/navigation.js";
+import { neighbour, scored, shownRows, trialStanding, trialToOpen } from "./core/evals.js";
+import { exchangeOf, noteKind, turnMessages, verdictStanding } from "./core/case.js";
+import { counted, duration, money, whole } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
-import { AnswerBody } from "../chat/answer.js";
+import { CopyButton } from "../../kit/copy.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
+import { AnswerBody } from "../../kit/answer.js";
 import { NotThere } from "./eval.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
@@ -21,8 +21,8 @@ import { SaveDialog, useSaving } from "./saving.js";
 import { ScoreTree } from "./scores.js";
 import { Source } from "./source.js";
 
-/** @import { Eval } from "../../state/evals.js" */
-/** @import { Case, Message, Turn } from "../../state/evals-case.js" */
+/** @import { Eval } from "./core/evals.js" */
+/** @import { Case, Message, Turn } from "./core/case.js" */
 /** @import { Saving } from "./saving.js" */
 
 /** `filter` and `order` are those of the run's matrix: the way back, and which case is the next. @param {{ id: string, name: string, target: string, trial: number, filter?: string, order?: string, key?: string }} props */

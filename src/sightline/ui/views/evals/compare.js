@@ -1,20 +1,20 @@
 // @ts-check
 /** Two runs, or two targets, on the same cases: the difference with its interval, both distributions, and case by case. */
 
-import { useComparison, useEval } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { percent, scored, signed } from "../../state/evals.js";
-import { bins, chance, changedCases, differenceRange, scoreRange } from "../../state/evals-plot.js";
-import { counted, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { useComparison, useEval } from "./feed.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { percent, scored, signed } from "./core/evals.js";
+import { bins, chance, changedCases, differenceRange, scoreRange } from "./core/plot.js";
+import { counted, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { NotThere } from "./eval.js";
 import { Axis, DifferenceBar, DifferencePlot, Histogram } from "./plots.js";
 
-/** @import { ComparedCase, Comparison } from "../../state/evals-plot.js" */
-/** @import { Eval } from "../../state/evals.js" */
+/** @import { ComparedCase, Comparison } from "./core/plot.js" */
+/** @import { Eval } from "./core/evals.js" */
 
 const PAGE = 200;
 
@@ -123,7 +123,7 @@ function Distributions({ told, names }) {
   </section>`;
 }
 
-/** The same as numbers. @param {{ a: readonly number[], b: readonly number[], range: import("../../state/evals-plot.js").Range }} props */
+/** The same as numbers. @param {{ a: readonly number[], b: readonly number[], range: import("./core/plot.js").Range }} props */
 function AsTable({ a, b, range }) {
   const [left, right] = [bins(a, range), bins(b, range)];
   return html`<details class="as-table"><summary class="soft">As a table</summary><table class="compare-summary"><thead><tr><th scope="col">Score</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
@@ -148,7 +148,7 @@ function Cases({ told, first, second, targetA, targetB }) {
   </section>`;
 }
 
-/** @param {{ each: ComparedCase, range: import("../../state/evals-plot.js").Range, links: [string, string], key?: string }} props */
+/** @param {{ each: ComparedCase, range: import("./core/plot.js").Range, links: [string, string], key?: string }} props */
 function CaseLine({ each, range, links }) {
   const notes = [each.flip === "now_passes" ? "passes now" : each.flip === "now_fails" ? "fails now" : "", each.is_same_request === false ? "another request" : "", each.is_same_answer ? "same answer" : ""].filter(Boolean);
   const { difference } = each;

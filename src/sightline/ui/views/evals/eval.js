@@ -1,19 +1,19 @@
 // @ts-check
 /** One run of evals: what it came to, and every case on every target. */
 
-import { rerun, stopEval, useEval } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { evalTone, evalWords, standingCounts } from "../../state/evals.js";
-import { counted, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { rerun, stopEval, useEval } from "./feed.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { evalTone, evalWords, standingCounts } from "./core/evals.js";
+import { counted, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
 import { Matrix } from "./matrix.js";
 import { Summary } from "./summary.js";
 
-/** @import { Eval } from "../../state/evals.js" */
+/** @import { Eval } from "./core/evals.js" */
 
 /** @param {{ id: string, filter?: string, order?: string, key?: string }} props */
 export function EvalView({ id, filter = "", order = "" }) {

@@ -1,20 +1,20 @@
 // @ts-check
 /** Every run of evals that is on record, the newest first. */
 
-import { useEvals } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { evalTone, evalWords, leftOutWords, runCost, suitesOf } from "../../state/evals.js";
-import { scoreRange } from "../../state/evals-plot.js";
-import { stamp, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { useEvals } from "./feed.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { evalTone, evalWords, leftOutWords, runCost, suitesOf } from "./core/evals.js";
+import { scoreRange } from "./core/plot.js";
+import { stamp, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { CopyBlock } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
+import { CopyBlock } from "../../kit/copy.js";
+import { Icon } from "../../kit/icon.js";
 import { Rates } from "./marks.js";
 import { IntervalPlot } from "./plots.js";
 
-/** @import { EvalBrief } from "../../state/evals.js" */
+/** @import { EvalBrief } from "./core/evals.js" */
 
 const PAGE = 50;
 

@@ -1,15 +1,15 @@
 // @ts-check
 /** “Make a case of this”: what is on record, proposed as a case, to be changed by a person and put into a suite. */
 
-import { makeCase, saveMade } from "../../eval-feed.js";
-import { fileNamed } from "../../state/evals-case.js";
-import { counted } from "../../state/format.js";
+import { makeCase, saveMade } from "./feed.js";
+import { fileNamed } from "./core/case.js";
+import { counted } from "../../kit/core/format.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Editor } from "../../widgets/editor.js";
-import { toast } from "../../widgets/toast.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Editor } from "../../kit/editor.js";
+import { toast } from "../../kit/toast.js";
 
-/** @import { Made } from "../../eval-feed.js" */
+/** @import { Made } from "./feed.js" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
 
 const NEW = "\0new";

@@ -1,10 +1,10 @@
 // @ts-check
 /** Signs that say how something stands; each has its own shape and its word. */
 
-import { MARKS, percent, scored } from "../../state/evals.js";
+import { MARKS, percent, scored } from "./core/evals.js";
 import { html } from "../../vendor/preact.js";
 
-/** @import { Standing, TargetLine } from "../../state/evals.js" */
+/** @import { Standing, TargetLine } from "./core/evals.js" */
 
 /** @param {Standing} standing */
 export function toneOf(standing) {

@@ -1,17 +1,17 @@
 // @ts-check
 /** Cases down, targets across: what became of each, the worst first. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { cellScore, cellStanding, cellWords, MARKS, scored, shownRows, standingCounts, trialStanding, trialToOpen } from "../../state/evals.js";
-import { counted } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { cellScore, cellStanding, cellWords, MARKS, scored, shownRows, standingCounts, trialStanding, trialToOpen } from "./core/evals.js";
+import { counted } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { memo } from "../../widgets/memo.js";
+import { Icon } from "../../kit/icon.js";
+import { memo } from "../../kit/memo.js";
 import { toneOf } from "./marks.js";
 
-/** @import { Cell, Eval, MatrixRow, Standing } from "../../state/evals.js" */
+/** @import { Cell, Eval, MatrixRow, Standing } from "./core/evals.js" */
 
 const PAGE = 200;
 const CHOICES = /** @type {const} */ ([["", "All"], ["is:failed", "Failed"], ["is:error", "Errors"], ["is:not-graded", "Not graded"], ["is:passed", "Passed"]]);

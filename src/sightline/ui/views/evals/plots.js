@@ -4,11 +4,11 @@
  * as large as all others; each says in words what it shows.
  */
 
-import { bins, distributionWords, intervalWords, scale, ticks } from "../../state/evals-plot.js";
-import { scored, signed } from "../../state/evals.js";
+import { bins, distributionWords, intervalWords, scale, ticks } from "./core/plot.js";
+import { scored, signed } from "./core/evals.js";
 import { h, html } from "../../vendor/preact.js";
 
-/** @import { Range } from "../../state/evals-plot.js" */
+/** @import { Range } from "./core/plot.js" */
 
 /** Where a value lies, in percent of the width. @param {Range} range */
 export function across(range) {

@@ -1,15 +1,15 @@
 // @ts-check
 /** A change of a suite's file: looked at as a difference before it is written, and taken back as long as nobody wrote since. */
 
-import { ApiError } from "../../api.js";
-import { undoInSuite } from "../../eval-feed.js";
+import { ApiError } from "../../kit/api.js";
+import { undoInSuite } from "./feed.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { toast, toastError } from "../../kit/toast.js";
 
-/** @import { Saved } from "../../eval-feed.js" */
+/** @import { Saved } from "./feed.js" */
 /** `words` name what is changed; `write` writes it, or tells what it would write. @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Wish */
 /** @typedef {{ propose: (wish: Wish) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>, refuse: () => void, reload: () => void, asked: { wish: Wish, saved: Saved } | null, done: { words: string, saved: Saved } | null, isStale: boolean, isBusy: boolean }} Saving */
 

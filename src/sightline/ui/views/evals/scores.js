@@ -1,13 +1,13 @@
 // @ts-check
 /** What graders said, one inside the other: verdict, score, every check with what was seen, and the judge's own exchange. */
 
-import { scored } from "../../state/evals.js";
-import { isNoteworthy, scoreFacts, verdictStanding } from "../../state/evals-case.js";
+import { scored } from "./core/evals.js";
+import { isNoteworthy, scoreFacts, verdictStanding } from "./core/case.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { JsonView } from "../../kit/json-view.js";
 import { Mark } from "./marks.js";
 
-/** @import { Check, Score } from "../../state/evals-case.js" */
+/** @import { Check, Score } from "./core/case.js" */
 
 /** @param {{ scores: readonly Score[], label: string }} props */
 export function ScoreTree({ scores, label }) {

@@ -1,13 +1,13 @@
 // @ts-check
 /** A case as its suite's file has it: every value can be changed in its place, and the file keeps its comments. */
 
-import { saveInSuite } from "../../eval-feed.js";
-import { pathOf, pathWords } from "../../state/evals-case.js";
+import { saveInSuite } from "./feed.js";
+import { pathOf, pathWords } from "./core/case.js";
 import { h, html, useMemo } from "../../vendor/preact.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { JsonView } from "../../kit/json-view.js";
 import { SavedNote } from "./saving.js";
 
-/** @import { Case } from "../../state/evals-case.js" */
+/** @import { Case } from "./core/case.js" */
 /** @import { Saving } from "./saving.js" */
 
 /** @param {{ run: string, shown: Case, saving: Saving, onRerun: () => void }} props */

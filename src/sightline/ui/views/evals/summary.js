@@ -1,12 +1,12 @@
 // @ts-check
 /** What a run came to, target by target, with the intervals of the means drawn. */
 
-import { gradersOf, leftOutWords, percent, scored, spentWords } from "../../state/evals.js";
-import { scoreRange } from "../../state/evals-plot.js";
+import { gradersOf, leftOutWords, percent, scored, spentWords } from "./core/evals.js";
+import { scoreRange } from "./core/plot.js";
 import { h, html } from "../../vendor/preact.js";
 import { Axis, IntervalPlot } from "./plots.js";
 
-/** @import { Eval, GraderLine, TargetLine } from "../../state/evals.js" */
+/** @import { Eval, GraderLine, TargetLine } from "./core/evals.js" */
 
 /** @param {{ run: Eval }} props */
 export function Summary({ run }) {
@@ -21,7 +21,7 @@ export function Summary({ run }) {
   </section>`;
 }
 
-/** @param {{ line: TargetLine, range: import("../../state/evals-plot.js").Range, key?: string }} props */
+/** @param {{ line: TargetLine, range: import("./core/plot.js").Range, key?: string }} props */
 function Total({ line, range }) {
   const within = line.pass_low !== null && line.pass_high !== null ? `Between ${percent(line.pass_low)} and ${percent(line.pass_high)}, as far as these cases can tell` : null;
   return html`<tr>

@@ -1,18 +1,18 @@
 // @ts-check
 /** A suite over its runs: each target a line of its own, with the intervals of its means. */
 
-import { useTrend } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { percent, scored } from "../../state/evals.js";
-import { apart, changeWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "../../state/evals-plot.js";
-import { stamp, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { useTrend } from "./feed.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { percent, scored } from "./core/evals.js";
+import { apart, changeWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "./core/plot.js";
+import { stamp, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { h, html, useMemo } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { NotThere } from "./eval.js";
 
-/** @import { Line, Placed, Trend } from "../../state/evals-plot.js" */
+/** @import { Line, Placed, Trend } from "./core/plot.js" */
 
 const [TALL, TOP, BOTTOM] = [260, 12, 30];
 /** Each target has its own shape and its own line, and only then its own colour. */

@@ -1,12 +1,12 @@
 // @ts-check
 /** What several places of the view do the same way. */
 
-import { placeOf } from "../../state/exchange.js";
-import { toast } from "../../widgets/toast.js";
+import { placeOf } from "./core/exchange.js";
+import { toast } from "../../kit/toast.js";
 import { wireDialect } from "./desk.js";
-import { message } from "../../state/messages.js";
+import { message } from "./core/messages.js";
 
-/** @import { Section } from "../../state/exchange.js" */
+/** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {string} text */

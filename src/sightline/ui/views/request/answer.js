@@ -1,13 +1,13 @@
 // @ts-check
 /** Answer by hand: the reply that the client will get, as if a model had written it. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { isJson } from "../../state/json.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { isJson } from "../../kit/core/json.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { toast } from "../../widgets/toast.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { toast } from "../../kit/toast.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ key: number, id: string, name: string, arguments: string }} Call */

@@ -1,23 +1,24 @@
 // @ts-check
 /** A section as a card: what it is, what it costs, what is wrong with it, and its parts to read and to edit. */
 
-import { band, predicted, short } from "../../state/budget.js";
-import { isProse, isText, placeOf } from "../../state/exchange.js";
+import { band, predicted, short } from "./core/budget.js";
+import { isProse, isText, placeOf } from "./core/exchange.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { memo } from "../../widgets/memo.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast } from "../../widgets/toast.js";
-import { toExchange } from "../../navigation.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { memo } from "../../kit/memo.js";
+import { Menu } from "../../kit/menu.js";
+import { toast } from "../../kit/toast.js";
+import { toExchange } from "../../kit/navigation.js";
 import { copied, insert } from "./actions.js";
 import { JsonPane, TextPane } from "./editing.js";
-import { rolesOf } from "../../state/messages.js";
-import { LongText, PartBody, partName } from "./part.js";
+import { rolesOf } from "./core/messages.js";
+import { LongText } from "../../kit/long-text.js";
+import { PartBody, partName } from "./part.js";
 
-/** @import { Problem, Section, SectionPart } from "../../state/exchange.js" */
+/** @import { Problem, Section, SectionPart } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
-/** @import { Choice } from "../../widgets/menu.js" */
+/** @import { Choice } from "../../kit/menu.js" */
 
 /**
  * @typedef {object} CardProps
@@ -166,14 +167,14 @@ function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** @param {Desk} desk @param {import("../../state/exchange.js").Fix} fix */
+/** @param {Desk} desk @param {import("./core/exchange.js").Fix} fix */
 async function fixed(desk, fix) {
   const operations = fix.operations;
   const isDone = await desk.apply(operations.length === 1 ? /** @type {any} */ (operations[0]) : { op: "batch", operations });
   if (isDone) toast(`Done: ${fix.label}.`, { action: { label: "Undo", run: () => void desk.apply({ op: "undo" }) } });
 }
 
-/** @param {{ call: import("../../state/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
+/** @param {{ call: import("./core/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
 function AnsweredCall({ call, onGo }) {
   const args = call.arguments.length > 160 ? `${call.arguments.slice(0, 160)}…` : call.arguments;
   return html`<button type="button" class="answered" title="Go to the call" onClick=${() => onGo(call.section)}>

@@ -1,16 +1,16 @@
 // @ts-check
 /** Send it again: as it was, edited, or to several models, with the answers next to each other. */
 
-import { about } from "../../about.js";
-import { bytes, get, onFact } from "../../api.js";
-import { short } from "../../state/budget.js";
-import { duration, money } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { bytes, get, onFact } from "../../kit/api.js";
+import { short } from "./core/budget.js";
+import { duration, money } from "../../kit/core/format.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { toastError } from "../../widgets/toast.js";
-import { LongText, looksLikeJson } from "./part.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { toastError } from "../../kit/toast.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { JsonView } from "../../kit/json-view.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id: string, label: string, isOwn: boolean }} Column */

@@ -1,15 +1,15 @@
 // @ts-check
 /** One exchange that lies open: what is known of it, what was typed into it, and what may be done with it. */
 
-import { get, onFact, onReconnect, post } from "../../api.js";
-import { Edits, nameOf } from "../../state/edits.js";
-import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "../../state/exchange.js";
+import { get, onFact, onReconnect, post } from "../../kit/api.js";
+import { Edits, nameOf } from "../../kit/core/edits.js";
+import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "./core/exchange.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { toast, toastError } from "../../kit/toast.js";
 
-/** @import { Fact, Section, View } from "../../state/exchange.js" */
-/** @import { Operation, Target } from "../../state/edits.js" */
-/** @import { ApiError } from "../../api.js" */
+/** @import { Fact, Section, View } from "./core/exchange.js" */
+/** @import { Operation, Target } from "../../kit/core/edits.js" */
+/** @import { ApiError } from "../../kit/api.js" */
 /** @import { Signal } from "../../vendor/preact.js" */
 
 const SOON = 80;

@@ -1,17 +1,17 @@
 // @ts-check
 /** What differs from the original, from the turn before, or from any other exchange: section by section. */
 
-import { get } from "../../api.js";
-import { short } from "../../state/budget.js";
-import { clientName, money, when } from "../../state/format.js";
-import { indentedRows, scan } from "../../state/json.js";
+import { get } from "../../kit/api.js";
+import { short } from "./core/budget.js";
+import { clientName, money, when } from "../../kit/core/format.js";
+import { indentedRows, scan } from "../../kit/core/json.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { LongText, looksLikeJson } from "./part.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @import { Cost } from "../../state/exchange.js" */
+/** @import { Cost } from "./core/exchange.js" */
 /** @typedef {{ section: string, text: string }} Side */
 /** @typedef {{ change: "same" | "changed" | "added" | "removed" | "moved", label: string, kind: string, before: Side | null, after: Side | null }} Item */
 /** @typedef {{ against: string, items: Item[], prefix?: Cost | null }} Answer */

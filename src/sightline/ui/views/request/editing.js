@@ -1,14 +1,14 @@
 // @ts-check
 /** The open editor of a section or part: the text, what it was, and what the server says of it. */
 
-import { bytes } from "../../api.js";
-import { exactValue, isJson, nodeAt, scan } from "../../state/json.js";
+import { bytes } from "../../kit/api.js";
+import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
+import { Editor } from "../../kit/editor.js";
+import { KeyCaps } from "../../kit/keycaps.js";
 
-/** @import { Section } from "../../state/exchange.js" */
-/** @import { Target } from "../../state/edits.js" */
+/** @import { Section } from "./core/exchange.js" */
+/** @import { Target } from "../../kit/core/edits.js" */
 /** @import { Desk } from "./desk.js" */
 
 /**

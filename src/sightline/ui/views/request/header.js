@@ -1,20 +1,20 @@
 // @ts-check
 /** What this exchange is, how it stands, and what can be done with it now. */
 
-import { about } from "../../about.js";
-import { useShortcuts } from "../../keyboard.js";
-import { held } from "../../feed.js";
-import { toExchange, toTraffic } from "../../navigation.js";
-import { faultOf, holdClock, isHeld, proof, sendable } from "../../state/exchange.js";
-import { clientName, duration, money, stamp } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { held } from "../traffic/feed.js";
+import { toExchange, toTraffic } from "../../kit/navigation.js";
+import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
+import { clientName, duration, money, stamp } from "../../kit/core/format.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
+import { CopyButton } from "../../kit/copy.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
 import { MakeCase } from "../evals/make.js";
 
-/** @import { View } from "../../state/exchange.js" */
+/** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @typedef {"" | "answer" | "compare" | "masks"} Panel */

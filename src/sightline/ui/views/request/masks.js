@@ -1,10 +1,10 @@
 // @ts-check
 /** Kept edits: what is applied to later requests by itself, how it went here, and stripping by class. */
 
-import { get, put } from "../../api.js";
+import { get, put } from "../../kit/api.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null, hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string, older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask */

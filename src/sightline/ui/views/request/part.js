@@ -1,15 +1,15 @@
 // @ts-check
 /** One part of a section, as a person reads it. */
 
-import { folded, hasTurnedText, isText } from "../../state/exchange.js";
-import { whole } from "../../state/format.js";
-import { safeAddress, safeImage } from "../../state/markdown.js";
+import { whole } from "../../kit/core/format.js";
+import { safeAddress, safeImage } from "../../kit/core/markdown.js";
+import { JsonView } from "../../kit/json-view.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { JsonView } from "../../widgets/json-view.js";
-import { Markdown } from "../../widgets/markdown.js";
+import { isText } from "./core/exchange.js";
 
-/** @import { SectionPart } from "../../state/exchange.js" */
-/** @import { Setter } from "../../widgets/json-view.js" */
+/** @import { Setter } from "../../kit/json-view.js" */
+/** @import { SectionPart } from "./core/exchange.js" */
 
 const NAMES = /** @type {Record<string, string>} */ ({
   text: "text",
@@ -29,31 +29,6 @@ const NAMES = /** @type {Record<string, string>} */ ({
 /** @param {SectionPart} part */
 export function partName(part) {
   return part.name ? `${NAMES[part.type] ?? part.type} ${part.name}` : (NAMES[part.type] ?? part.type);
-}
-
-/** @param {string} text */
-export function looksLikeJson(text) {
-  return /^\s*[{[]/.test(text) && /[}\]]\s*$/.test(text) && text.length < 400_000;
-}
-
-/**
- * A text with its fold. `isMarkdown` is for prose, everything else is shown as it is.
- * @param {{ text: string, isMarkdown: boolean, lines?: number, key?: string }} props
- */
-export function LongText({ text, isMarkdown, lines = 16 }) {
-  const [isOpen, setOpen] = useState(false);
-  const cut = folded(text, lines);
-  const shown = isOpen ? text : cut.text;
-  if (!text) return html`<p class="empty-text">empty</p>`;
-  return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>
-      ${isMarkdown ? h(Markdown, { text: shown }) : html`<pre class="plain-text" dir="auto">${shown}</pre>`}
-    </div>
-    ${cut.isFolded
-      ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-          ${isOpen ? "Show less" : `Show all · ${cut.lines > 2 ? `${cut.lines.toLocaleString("en-US")} lines, ` : ""}${cut.characters.toLocaleString("en-US")} characters`}
-        </button>`
-      : null}
-    ${hasTurnedText(text) ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>` : null}`;
 }
 
 /**

@@ -1,14 +1,14 @@
 // @ts-check
 /** What came back, folded as it arrives; the raw frames are one click away. */
 
-import { get } from "../../api.js";
-import { isHeld } from "../../state/exchange.js";
-import { duration, whole } from "../../state/format.js";
+import { get } from "../../kit/api.js";
+import { isHeld } from "./core/exchange.js";
+import { duration, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
 import { copied } from "./actions.js";
-import { LongText, looksLikeJson } from "./part.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ type: string, text?: string, id?: string, name?: string, arguments?: string, signature?: string }} ReplyPart */

@@ -1,16 +1,16 @@
 // @ts-check
 /** One exchange: everything that will leave, or has left, and what came back. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go, toTraffic } from "../../navigation.js";
-import { short } from "../../state/budget.js";
-import { isHeld } from "../../state/exchange.js";
-import { money } from "../../state/format.js";
-import { TABS } from "../../state/routes.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go, toTraffic } from "../../kit/navigation.js";
+import { short } from "./core/budget.js";
+import { isHeld } from "./core/exchange.js";
+import { money } from "../../kit/core/format.js";
+import { TABS } from "../../kit/core/routes.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { loadEditor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { Meter } from "../../widgets/meter.js";
+import { loadEditor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { Meter } from "./meter.js";
 import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
 import { Desk } from "./desk.js";
@@ -23,7 +23,7 @@ import { Sections } from "./sections.js";
 import { Timeline } from "./timeline.js";
 import { Wire } from "./wire.js";
 
-/** @import { View } from "../../state/exchange.js" */
+/** @import { View } from "./core/exchange.js" */
 /** @import { Panel } from "./header.js" */
 
 const NAMES = /** @type {Record<string, string>} */ ({ sections: "Sections", wire: "Wire", diff: "Diff", reply: "Reply", timeline: "Timeline", losses: "Losses" });

@@ -1,16 +1,16 @@
 // @ts-check
 /** The request section by section: an outline to find one's way, and a card for each. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { short } from "../../state/budget.js";
-import { problemsOf } from "../../state/exchange.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { short } from "./core/budget.js";
+import { problemsOf } from "./core/exchange.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { memo } from "../../widgets/memo.js";
+import { memo } from "../../kit/memo.js";
 import { copied, insert } from "./actions.js";
 import { Card, Problems } from "./card.js";
 import { wireDialect } from "./desk.js";
 
-/** @import { Section } from "../../state/exchange.js" */
+/** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {{ desk: Desk }} props */

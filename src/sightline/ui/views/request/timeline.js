@@ -1,12 +1,12 @@
 // @ts-check
 /** When what happened: the hold, the attempts, the first byte, and every piece of the reply over time. */
 
-import { columnsOf, duration, sinceRelease, ticks, timeline } from "../../state/timeline.js";
-import { counted, whole } from "../../state/format.js";
+import { columnsOf, duration, sinceRelease, ticks, timeline } from "./core/timeline.js";
+import { counted, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @import { Timeline as Drawn } from "../../state/timeline.js" */
+/** @import { Timeline as Drawn } from "./core/timeline.js" */
 
 const LANE = 26;
 const LEFT = 128;

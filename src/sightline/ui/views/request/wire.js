@@ -1,16 +1,16 @@
 // @ts-check
 /** The exact bytes: as they will leave, as they came, or as they were answered, with every edited place marked. */
 
-import { bytes } from "../../api.js";
-import { exactRows, indentedRows, nodeAt, scan, wrapped } from "../../state/json.js";
-import { isHeld, proof } from "../../state/exchange.js";
-import { changedRanges } from "../../state/textdiff.js";
+import { bytes } from "../../kit/api.js";
+import { exactRows, indentedRows, nodeAt, scan, wrapped } from "../../kit/core/json.js";
+import { isHeld, proof } from "./core/exchange.js";
+import { changedRanges } from "../../kit/core/text-diff.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { FixedList } from "../../widgets/fixed-list.js";
-import { Icon } from "../../widgets/icon.js";
+import { FixedList } from "../../kit/fixed-list.js";
+import { Icon } from "../../kit/icon.js";
 import { copied } from "./actions.js";
 
-/** @import { Row } from "../../state/json.js" */
+/** @import { Row } from "../../kit/core/json.js" */
 /** @import { Desk } from "./desk.js" */
 
 const ROW = 18;

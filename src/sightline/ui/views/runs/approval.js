@@ -1,16 +1,16 @@
 // @ts-check
 /** What a run asks of a person: whether its calls may run, whether a limit is raised, what of an interrupted call becomes. */
 
-import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "../../run-feed.js";
-import { toExchange } from "../../navigation.js";
-import { counted } from "../../state/format.js";
-import { amount, reachedWords, spendings, stateWords } from "../../state/runs.js";
-import { argumentsLine } from "../../state/answers.js";
+import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
+import { toExchange } from "../../kit/navigation.js";
+import { counted } from "../../kit/core/format.js";
+import { amount, reachedWords, spendings, stateWords } from "./core/runs.js";
+import { argumentsLine } from "../../kit/core/answers.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { CallDecision } from "./call-decision.js";
 
-/** @import { Decision, Pending, PendingCall, Reached, Run } from "../../state/runs.js" */
+/** @import { Decision, Pending, PendingCall, Reached, Run } from "./core/runs.js" */
 
 /** Requests that were opened by themselves, each once: who comes back from one without sending it is not sent there again. */
 const opened = new Set();

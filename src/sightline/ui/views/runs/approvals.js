@@ -1,14 +1,14 @@
 // @ts-check
 /** What runs without being asked about, because somebody said so for all runs; it can be taken back. */
 
-import { forget, useApprovals } from "../../run-feed.js";
-import { counted } from "../../state/format.js";
-import { ruleWords } from "../../state/runs.js";
+import { forget, useApprovals } from "./feed.js";
+import { counted } from "../../kit/core/format.js";
+import { ruleWords } from "./core/runs.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
 
-/** @import { ApprovalShown } from "../../run-feed.js" */
+/** @import { ApprovalShown } from "./feed.js" */
 
 /** Nothing where nothing is kept. `version` changes when there may be others. @param {{ version: unknown }} props */
 export function Approvals({ version }) {

@@ -1,13 +1,13 @@
 // @ts-check
 /** One call that waits for a decision: its arguments can be changed, and what is decided can hold for more than this call. */
 
-import { argumentsText, isSameArguments, openArguments, patternsFor, readArguments, ruleWords } from "../../state/runs.js";
+import { argumentsText, isSameArguments, openArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
 
-/** @import { Arguments, Decision, PendingCall, Rule } from "../../state/runs.js" */
+/** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
 
 /**

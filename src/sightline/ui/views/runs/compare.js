@@ -1,17 +1,17 @@
 // @ts-check
 /** Two runs side by side: what they took, and round by round where they part. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { useRun } from "../../run-feed.js";
-import { comparedRounds, parsedArguments, argumentsText, roundLine, spendings, stateWords } from "../../state/runs.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { useRun } from "./feed.js";
+import { comparedRounds, parsedArguments, argumentsText, roundLine, spendings, stateWords } from "./core/runs.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { RichText } from "../../widgets/rich-text.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { RichText } from "../../kit/rich-text.js";
 import { RunCallView } from "./round.js";
 
-/** @import { ComparedRound, Round, Run } from "../../state/runs.js" */
+/** @import { ComparedRound, Round, Run } from "./core/runs.js" */
 
 /** @param {{ a: string, b: string, key?: string }} props */
 export function CompareRuns({ a, b }) {

@@ -1,15 +1,15 @@
 // @ts-check
 /** One round of a run: what the model said, the calls with what came of them, and the ways to the exact bytes. */
 
-import { argumentsText, fateOf, roundLine } from "../../state/runs.js";
-import { duration } from "../../state/format.js";
+import { argumentsText, fateOf, roundLine } from "./core/runs.js";
+import { duration } from "../../kit/core/format.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { RichText } from "../../widgets/rich-text.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { CallBlock } from "../chat/answer.js";
+import { Icon } from "../../kit/icon.js";
+import { RichText } from "../../kit/rich-text.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { CallBlock } from "../../kit/answer.js";
 
-/** @import { Round, RunCall } from "../../state/runs.js" */
+/** @import { Round, RunCall } from "./core/runs.js" */
 
 /** @param {{ round: Round, isLive: boolean, isOpen: boolean, span: { start: number, model: number, tools: number } | null, onToggle: () => void, key?: string }} props */
 export function RoundView({ round, isLive, isOpen, span, onToggle }) {
@@ -56,7 +56,7 @@ export function RunCallView({ call }) {
   return h(CallBlock, { name: call.name, args: ran, state, words: call.is_edited ? `${words}, edited` : words, result: call.result?.text ?? null, media: call.result?.media ?? 0, children: notes });
 }
 
-/** A model's own text, if it is JSON, as what it says. @param {import("../../state/runs.js").Arguments} args */
+/** A model's own text, if it is JSON, as what it says. @param {import("./core/runs.js").Arguments} args */
 function readable(args) {
   if (typeof args !== "string") return args;
   try {

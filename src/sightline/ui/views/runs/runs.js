@@ -1,16 +1,16 @@
 // @ts-check
 /** Every run that is on record, the newest first. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { useRuns } from "../../run-feed.js";
-import { counted, duration, money, short, stamp, when } from "../../state/format.js";
-import { stateWords, toneOf } from "../../state/runs.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { useRuns } from "./feed.js";
+import { counted, duration, money, short, stamp, when } from "../../kit/core/format.js";
+import { stateWords, toneOf } from "./core/runs.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { Approvals } from "./approvals.js";
 
-/** @import { RunBrief } from "../../run-feed.js" */
+/** @import { RunBrief } from "./feed.js" */
 
 const PAGE = 100;
 

@@ -1,17 +1,17 @@
 // @ts-check
 /** A run from its first request to its end: its rounds on one line of time, and what they took. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { useRun } from "../../run-feed.js";
-import { duration, when } from "../../state/format.js";
-import { reachedWords, spans, spendings, stateWords, toneOf } from "../../state/runs.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { useRun } from "./feed.js";
+import { duration, when } from "../../kit/core/format.js";
+import { reachedWords, spans, spendings, stateWords, toneOf } from "./core/runs.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { Icon } from "../../kit/icon.js";
 import { RunControls } from "./approval.js";
 import { RoundView } from "./round.js";
 
-/** @import { Run } from "../../state/runs.js" */
+/** @import { Run } from "./core/runs.js" */
 
 /** @param {{ id: string, key?: string }} props */
 export function Trace({ id }) {

@@ -1,0 +1,177 @@
+// @ts-check
+/**
+ * Every fact as it becomes true. A browser opens few connections to one server, so that of all pages of one browser one
+ * listens and tells the others; when it is closed, the next takes over.
+ */
+
+import { signal } from "../vendor/preact.js";
+
+/** @typedef {{ exchange: string, kind: string, n: number, at: number, [key: string]: any }} Fact */
+/** @typedef {"connecting" | "open" | "lost" | "refused"} Connection */
+/** What happens outside of exchanges, by the name of its event. @typedef {{ event: string, value: any }} Announced */
+/** @typedef {{ fact: Fact } | { announced: Announced } | { state: Connection, isFresh: boolean } | { ask: "state" | "retry" }} Said */
+
+const NAME = "sightline-events";
+const SOONEST = 500;
+const LATEST = 10_000;
+/** A page that listens for all and has been put to sleep must not keep the others from showing anything. */
+const LONGEST_SILENCE = 1500;
+
+/**
+ * `open`: facts arrive. `lost`: they do not, and the page keeps trying. `refused`: the token is not known any more.
+ * @type {import("../vendor/preact.js").Signal<Connection>}
+ */
+export const connection = signal(/** @type {Connection} */ ("connecting"));
+
+/** @type {() => void} */
+let begin = () => {};
+/** Kept once facts flow, or fail to. @type {Promise<void>} */
+export const begun = new Promise((resolve) => (begin = resolve));
+
+/** @type {Set<(fact: Fact) => void>} */
+const listeners = new Set();
+/** @type {Map<string, Set<(value: any) => void>>} */
+const announcements = new Map();
+/** @type {Set<() => void>} */
+const returns = new Set();
+
+/** The events that have a name; all others are facts. */
+const NAMED = ["chat", "run", "eval"];
+
+/**
+ * Hear every fact of every exchange.
+ * @param {(fact: Fact) => void} listener
+ * @returns {() => void} stops it
+ */
+export function onFact(listener) {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/**
+ * Hear what is announced under this name.
+ * @param {"chat" | "run" | "eval"} event
+ * @param {(value: any) => void} listener
+ * @returns {() => void} stops it
+ */
+export function onAnnounced(event, listener) {
+  const known = announcements.get(event) ?? new Set();
+  announcements.set(event, known.add(listener));
+  return () => void known.delete(listener);
+}
+
+/**
+ * Called each time that facts flow again: whoever shows something fetches it anew, so that nothing is missed.
+ * @param {() => void} listener
+ * @returns {() => void} stops it
+ */
+export function onReconnect(listener) {
+  returns.add(listener);
+  return () => void returns.delete(listener);
+}
+
+const others = new BroadcastChannel(NAME);
+let isListener = false;
+let hasBegun = false;
+let wait = SOONEST;
+/** @type {EventSource | null} */
+let source = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+
+/** Begin to hear; called once. */
+export function connect() {
+  others.onmessage = ({ data }) => heard(data);
+  if (!("locks" in navigator)) return listen();
+  const own = navigator.locks.request(NAME, () => {
+    listen();
+    return new Promise(() => {}); // for as long as this page is open
+  });
+  own.catch(listen);
+  say({ ask: "state" });
+  setTimeout(begin, LONGEST_SILENCE);
+}
+
+/** Try at once. */
+export function retry() {
+  if (isListener) listen();
+  else say({ ask: "retry" });
+}
+
+function listen() {
+  isListener = true;
+  clearTimeout(timer);
+  source?.close();
+  const opened = new EventSource("/api/events");
+  source = opened;
+  opened.onopen = () => {
+    wait = SOONEST;
+    say({ state: "open", isFresh: true });
+    changed("open", true);
+  };
+  opened.onmessage = (message) => {
+    const fact = JSON.parse(message.data);
+    say({ fact });
+    told(fact);
+  };
+  for (const event of NAMED) {
+    opened.addEventListener(event, (message) => {
+      const announced = { event, value: JSON.parse(message.data) };
+      say({ announced });
+      announce(announced);
+    });
+  }
+  opened.onerror = () => {
+    opened.close();
+    void lost();
+  };
+}
+
+async function lost() {
+  const answer = await fetch("/api/exchanges?limit=1", { cache: "no-store" }).catch(() => null);
+  const state = answer?.status === 401 ? "refused" : "lost";
+  say({ state, isFresh: true });
+  changed(state, true);
+  clearTimeout(timer);
+  if (state === "refused") return;
+  timer = setTimeout(listen, wait);
+  wait = Math.min(wait * 2, LATEST);
+}
+
+/** @param {Said} said */
+function say(said) {
+  others.postMessage(said);
+}
+
+/** @param {Said} said */
+function heard(said) {
+  if ("fact" in said) told(said.fact);
+  else if ("announced" in said) announce(said.announced);
+  else if ("state" in said) {
+    if (!isListener) changed(said.state, said.isFresh);
+  } else if (isListener && said.ask === "retry") listen();
+  else if (isListener && connection.value !== "connecting") say({ state: connection.value, isFresh: false });
+}
+
+/** @param {Fact} fact */
+function told(fact) {
+  for (const each of listeners) each(fact);
+}
+
+/** @param {Announced} announced */
+function announce({ event, value }) {
+  for (const each of announcements.get(event) ?? []) each(value);
+}
+
+/**
+ * `isFresh` where the connection itself has changed; else a page only asked how it is.
+ * @param {Connection} state
+ * @param {boolean} isFresh
+ */
+function changed(state, isFresh) {
+  connection.value = state;
+  const isBack = state === "open" && isFresh && hasBegun;
+  hasBegun = true;
+  begin();
+  if (isBack) for (const each of returns) each();
+}

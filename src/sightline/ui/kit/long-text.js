@@ -1,0 +1,31 @@
+// @ts-check
+/** A text that is shown by its beginning until the reader opens it. */
+
+import { h, html, useState } from "../vendor/preact.js";
+import { folded, hasTurnedText } from "./core/long-text.js";
+import { Markdown } from "./markdown.js";
+
+/** @param {string} text */
+export function looksLikeJson(text) {
+  return /^\s*[{[]/.test(text) && /[}\]]\s*$/.test(text) && text.length < 400_000;
+}
+
+/**
+ * A text with its fold. `isMarkdown` is for prose, everything else is shown as it is.
+ * @param {{ text: string, isMarkdown: boolean, lines?: number, key?: string }} props
+ */
+export function LongText({ text, isMarkdown, lines = 16 }) {
+  const [isOpen, setOpen] = useState(false);
+  const cut = folded(text, lines);
+  const shown = isOpen ? text : cut.text;
+  if (!text) return html`<p class="empty-text">empty</p>`;
+  return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>
+      ${isMarkdown ? h(Markdown, { text: shown }) : html`<pre class="plain-text" dir="auto">${shown}</pre>`}
+    </div>
+    ${cut.isFolded
+      ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+          ${isOpen ? "Show less" : `Show all · ${cut.lines > 2 ? `${cut.lines.toLocaleString("en-US")} lines, ` : ""}${cut.characters.toLocaleString("en-US")} characters`}
+        </button>`
+      : null}
+    ${hasTurnedText(text) ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>` : null}`;
+}
