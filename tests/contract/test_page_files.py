@@ -16,6 +16,7 @@ MANIFEST = tomllib.loads((VENDOR / "VENDOR.toml").read_text("utf-8"))
 OWN = sorted(path for path in FOLDER.rglob("*.js") if VENDOR not in path.parents)
 TESTS = Path(__file__).resolve().parent.parent / "ui"
 MOST_LINES = 500
+MOST_COLUMNS = 120
 
 
 def test_the_vendored_files_are_those_of_the_manifest() -> None:
@@ -39,6 +40,7 @@ def test_our_modules_keep_the_rules(path: Path) -> None:
     assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML)\b", text)
     assert not re.search(r"(?<!/)\beval\b(?=\s*[(\[.,;)\]?])", text), "evals have that name, but nothing calls it"
     assert len(text.splitlines()) <= MOST_LINES
+    assert not [line for line in text.splitlines() if len(line) > MOST_COLUMNS], "Prettier leaves html`…` to us"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { completed, errorOf, fitting, marked, term, termStart, toggled } from "../../src/sightline/ui/kit/core/filter.js";
+import {
+  completed,
+  errorOf,
+  fitting,
+  marked,
+  term,
+  termStart,
+  toggled,
+} from "../../src/sightline/ui/kit/core/filter.js";
 
 test("a term begins behind a blank or a sign, but not inside quotes", () => {
   assert.equal(termStart("model:gpt sta", 13), 10);
@@ -26,11 +34,24 @@ test("offers for an earlier text stay only where they go on from what is written
 });
 
 test("an error is told without its column, and marked where it is", () => {
-  const error = errorOf({ message: 'filter, column 11: there is no field "modle"', hint: 'Did you mean "model"?\n  state:ok & modle:x\n             ^^^^^' });
-  assert.deepEqual(error, { message: 'There is no field "modle"', column: 11, length: 5, hint: 'Did you mean "model"?' });
+  const error = errorOf({
+    message: 'filter, column 11: there is no field "modle"',
+    hint: 'Did you mean "model"?\n  state:ok & modle:x\n             ^^^^^',
+  });
+  assert.deepEqual(error, {
+    message: 'There is no field "modle"',
+    column: 11,
+    length: 5,
+    hint: 'Did you mean "model"?',
+  });
   assert.deepEqual(marked("state:ok & modle:x", { ...error, column: 12 }), ["state:ok & ", "modle", ":x"]);
   assert.deepEqual(marked("a &", { ...error, column: 9, length: 1 }), ["a &", " ", ""]);
-  assert.deepEqual(errorOf({ message: "wrong", column: 3, length: 2 }), { message: "Wrong", column: 3, length: 2, hint: "" });
+  assert.deepEqual(errorOf({ message: "wrong", column: 3, length: 2 }), {
+    message: "Wrong",
+    column: 3,
+    length: 2,
+    hint: "",
+  });
   assert.equal(errorOf({ message: "wrong" }).column, 1);
 });
 

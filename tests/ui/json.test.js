@@ -1,7 +1,18 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exactRows, exactValue, indentedRows, isJson, keyOf, nodeAt, scan, step, stringOf, wrapped } from "../../src/sightline/ui/kit/core/json.js";
+import {
+  exactRows,
+  exactValue,
+  indentedRows,
+  isJson,
+  keyOf,
+  nodeAt,
+  scan,
+  step,
+  stringOf,
+  wrapped,
+} from "../../src/sightline/ui/kit/core/json.js";
 
 test("every value knows where it stands", () => {
   const text = ' {"a":[1.0, 12345678901234567890, "x\\ny"], "b/c": {"~": null}, "e":{}} ';
@@ -22,8 +33,35 @@ test("every value knows where it stands", () => {
 });
 
 test("what is not JSON is not read", () => {
-  for (const text of ["", "{", '{"a"}', "[1,]", "[1 2]", "01", '"\n"', '"\\x"', "tru", "{a:1}", "[1]]", "[".repeat(5000), '"abc', "-", "NaN"]) assert.equal(scan(text), null, text.slice(0, 20));
-  for (const text of ["0", "-1.5e+3", "[]", "{}", '"\\u00e9"', "null", '[[],{"a":{}}]', "[".repeat(1000) + "]".repeat(1000)]) assert.ok(scan(text), text.slice(0, 20));
+  for (const text of [
+    "",
+    "{",
+    '{"a"}',
+    "[1,]",
+    "[1 2]",
+    "01",
+    '"\n"',
+    '"\\x"',
+    "tru",
+    "{a:1}",
+    "[1]]",
+    "[".repeat(5000),
+    '"abc',
+    "-",
+    "NaN",
+  ])
+    assert.equal(scan(text), null, text.slice(0, 20));
+  for (const text of [
+    "0",
+    "-1.5e+3",
+    "[]",
+    "{}",
+    '"\\u00e9"',
+    "null",
+    '[[],{"a":{}}]',
+    "[".repeat(1000) + "]".repeat(1000),
+  ])
+    assert.ok(scan(text), text.slice(0, 20));
 });
 
 test("a string of megabytes is one node", () => {
@@ -35,8 +73,17 @@ test("indented rows hold every character but the space between values", () => {
   const value = { a: [1, { b: "x, y" }], c: {}, d: [] };
   for (const text of [JSON.stringify(value), JSON.stringify(value, null, 3)]) {
     const rows = indentedRows(text, /** @type {any} */ (scan(text)));
-    assert.equal(rows.map((row) => text.slice(row.from, row.to)).join("").replaceAll(/[\n ]/g, ""), JSON.stringify(value).replaceAll(" ", ""));
-    assert.deepEqual(rows.map((row) => row.indent), [0, 1, 2, 2, 3, 2, 1, 1, 1, 0]);
+    assert.equal(
+      rows
+        .map((row) => text.slice(row.from, row.to))
+        .join("")
+        .replaceAll(/[\n ]/g, ""),
+      JSON.stringify(value).replaceAll(" ", ""),
+    );
+    assert.deepEqual(
+      rows.map((row) => row.indent),
+      [0, 1, 2, 2, 3, 2, 1, 1, 1, 0],
+    );
   }
 });
 
@@ -53,5 +100,9 @@ test("whether a text is JSON, and its value with every number as far as the engi
   assert.equal(isJson('{"a":1}'), true);
   assert.equal(isJson('{"a":'), false);
   assert.equal(exactValue('{"a":[true,"x",2]}').a[2], 2);
-  if ("rawJSON" in JSON) assert.equal(JSON.stringify(exactValue('{"a":1.0,"b":12345678901234567890}')), '{"a":1.0,"b":12345678901234567890}');
+  if ("rawJSON" in JSON)
+    assert.equal(
+      JSON.stringify(exactValue('{"a":1.0,"b":12345678901234567890}')),
+      '{"a":1.0,"b":12345678901234567890}',
+    );
 });

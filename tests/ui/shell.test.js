@@ -10,7 +10,16 @@ import { offsetsOf, rowAt } from "../../src/sightline/ui/kit/core/rows.js";
 const PLAIN = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
 
 test("an address leads to a view and back", () => {
-  for (const hash of ["#/traffic", "#/traffic?filter=model%3Aa+b", "#/x/x_1", "#/x/x_1/wire", "#/chat", "#/chat?filter=s%3E%3D2", "#/evals"]) assert.equal(hashOf(routeOf(hash)), hash);
+  for (const hash of [
+    "#/traffic",
+    "#/traffic?filter=model%3Aa+b",
+    "#/x/x_1",
+    "#/x/x_1/wire",
+    "#/chat",
+    "#/chat?filter=s%3E%3D2",
+    "#/evals",
+  ])
+    assert.equal(hashOf(routeOf(hash)), hash);
   assert.deepEqual(routeOf("#/x/x_1/nonsense"), { view: "request", id: "x_1", tab: "sections" });
   assert.deepEqual(routeOf(""), { view: "traffic", filter: "" });
   assert.deepEqual(routeOf("#/x/%E0%A4%A"), { view: "request", id: "%E0%A4%A", tab: "sections" });
@@ -45,10 +54,18 @@ test("keys are drawn as caps", () => {
 });
 
 test("commands are found by some of their letters, the best first", () => {
-  const commands = [{ label: "Go to traffic" }, { label: "Fold all conversations" }, { label: "Theme: dark" }, { label: "An exchange", detail: "claude-opus · x_1" }];
+  const commands = [
+    { label: "Go to traffic" },
+    { label: "Fold all conversations" },
+    { label: "Theme: dark" },
+    { label: "An exchange", detail: "claude-opus · x_1" },
+  ];
   assert.equal(ranked(commands, "tra")[0].label, "Go to traffic");
   assert.equal(ranked(commands, "fac")[0].label, "Fold all conversations");
-  assert.deepEqual(ranked(commands, "opus").map((each) => each.label), ["An exchange"]);
+  assert.deepEqual(
+    ranked(commands, "opus").map((each) => each.label),
+    ["An exchange"],
+  );
   assert.deepEqual(ranked(commands, "zzz"), []);
   assert.equal(ranked(commands, " ").length, 4);
   assert.ok(score("dark", "Theme: dark") > score("ark", "Theme: dark"));
@@ -57,6 +74,9 @@ test("commands are found by some of their letters, the best first", () => {
 test("the row at a place", () => {
   const offsets = offsetsOf([10, 20, 10]);
   assert.deepEqual([...offsets], [0, 10, 30, 40]);
-  assert.deepEqual([0, 9, 10, 29, 30, 99].map((place) => rowAt(offsets, place)), [0, 0, 1, 1, 2, 2]);
+  assert.deepEqual(
+    [0, 9, 10, 29, 30, 99].map((place) => rowAt(offsets, place)),
+    [0, 0, 1, 1, 2, 2],
+  );
   assert.equal(rowAt(offsetsOf([]), 5), 0);
 });

@@ -3,12 +3,12 @@
 
 import { learn } from "./kit/about.js";
 import { connect, onReconnect } from "./kit/api.js";
-import { follow } from "./views/traffic/feed.js";
-import { followHolding } from "./views/interception/feed.js";
 import { listen } from "./kit/keyboard.js";
-import { h, render } from "./vendor/preact.js";
-import { Shell } from "./views/shell/shell.js";
 import { toast } from "./kit/toast.js";
+import { h, render } from "./vendor/preact.js";
+import { followHolding } from "./views/interception/feed.js";
+import { Shell } from "./views/shell/shell.js";
+import { follow } from "./views/traffic/feed.js";
 
 const root = document.getElementById("app");
 if (root) render(h(Shell, {}), root);
@@ -21,8 +21,14 @@ void learn();
 // A server that was started anew may bring another page along.
 onReconnect(async () => {
   const [, own] = /(\/ui\/[^/]+)\//.exec(import.meta.url) ?? [];
-  const page = await fetch("/", { cache: "no-store" }).then((answer) => (answer.ok ? answer.text() : ""), () => "");
+  const page = await fetch("/", { cache: "no-store" }).then(
+    (answer) => (answer.ok ? answer.text() : ""),
+    () => "",
+  );
   if (own && page && !page.includes(own)) {
-    toast("Sightline was updated.", { hint: "Load the page again to use the new one.", action: { label: "Load", run: () => location.reload() } });
+    toast("Sightline was updated.", {
+      hint: "Load the page again to use the new one.",
+      action: { label: "Load", run: () => location.reload() },
+    });
   }
 });

@@ -1,8 +1,8 @@
 // @ts-check
 /** What this server is: its version and address, its models, and how clients are pointed at it. */
 
-import { get } from "./api.js";
 import { signal } from "../vendor/preact.js";
+import { get } from "./api.js";
 
 /**
  * @typedef {{ name: string, command: string, env?: Record<string, string>, note?: string }} Client

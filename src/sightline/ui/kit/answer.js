@@ -1,16 +1,19 @@
 // @ts-check
-/** What a model answered: words, thinking, tool calls with their results, pictures and sources. Nothing of it is ever markup. */
+/**
+ * What a model answered: words, thinking, tool calls with their results, pictures and sources. Nothing of it is ever
+ * markup.
+ */
 
-import { argumentsLine, callState, sources } from "./core/answers.js";
-import { counted, whole } from "./core/format.js";
-import { safeAddress } from "./core/markdown.js";
 import { h, html, useMemo, useState } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";
+import { argumentsLine, callState, sources } from "./core/answers.js";
+import { counted, whole } from "./core/format.js";
+import { safeAddress } from "./core/markdown-inline.js";
 import { Icon } from "./icon.js";
 import { JsonView } from "./json-view.js";
+import { LongText, looksLikeJson } from "./long-text.js";
 import { memo } from "./memo.js";
 import { RichText } from "./rich-text.js";
-import { LongText, looksLikeJson } from "./long-text.js";
 
 /** @import { AnswerShown, Block, Citation } from "./core/answers.js" */
 
@@ -26,9 +29,12 @@ const LONGEST_RESULT = 20_000;
  */
 export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
   const blocks = answer.blocks ?? [];
-  const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?of=answer${earlier === undefined ? "" : `&earlier=${earlier}`}` : from;
+  const query = earlier === undefined ? "of=answer" : `of=answer&earlier=${earlier}`;
+  const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}` : from;
   return html`<div class="answer-blocks">
-    ${blocks.map((block, index) => drawnBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files))}
+    ${blocks.map((block, index) =>
+      drawnBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),
+    )}
     ${answer.citations?.length ? h(Sources, { citations: answer.citations }) : null}
   </div>`;
 }
@@ -52,15 +58,39 @@ function drawnBlock(block, key, isLast, isLive, files) {
     case "media":
       return h(Media, { key, files, n: block.n, mediaType: block.media_type });
     default:
-      return h(CallBlock, { key, name: block.name, args: block.arguments, state: callState(block, isLive), result: block.result?.text ?? null, media: block.result?.media ?? 0, first: block.result?.first ?? 0, files });
+      return h(CallBlock, {
+        key,
+        name: block.name,
+        args: block.arguments,
+        state: callState(block, isLive),
+        result: block.result?.text ?? null,
+        media: block.result?.media ?? 0,
+        first: block.result?.first ?? 0,
+        files,
+      });
   }
 }
 
 const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boolean }} */ { text, isLive }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details class=${isLive ? "fold-block thinking is-live" : "fold-block thinking"} onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}>
-    <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span><span class="faint number">${text ? counted(wordsIn(text), "word") : "sealed by the provider"}</span></summary>
-    ${isOpen ? html`<div class="fold-inside soft">${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider keeps what it thought.</p>`}</div>` : null}
+  return html`<details
+    class=${isLive ? "fold-block thinking is-live" : "fold-block thinking"}
+    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
+  >
+    <summary>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span>
+      <span class="faint number">${text ? counted(wordsIn(text), "word") : "sealed by the provider"}</span>
+    </summary>
+    ${
+      isOpen
+        ? html`<div class="fold-inside soft">
+            ${
+              text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider keeps what it thought.</p>`
+            }
+          </div>`
+        : null
+    }
   </details>`;
 });
 
@@ -70,31 +100,76 @@ function wordsIn(text) {
 }
 
 const Refusal = memo(function Refusal(/** @type {{ text: string }} */ { text }) {
-  return html`<div class="refusal-block" role="note" aria-label="Refusal"><p class="refusal-head">${h(Icon, { name: "warn" })}The model refused</p>${h(RichText, { text })}</div>`;
+  return html`<div class="refusal-block" role="note" aria-label="Refusal">
+    <p class="refusal-head">${h(Icon, { name: "warn" })}The model refused</p>
+    ${h(RichText, { text })}
+  </div>`;
 });
 
 const STATES = { called: "called", running: "running…", failed: "error", done: "done", open: "no result" };
 
-/** `words` say how it stands where the state alone does not, `files` where its media are, with `#` for the number. @typedef {{ name: string, args: string, state: keyof typeof STATES, words?: string, result: string | null, media?: number, first?: number, files?: string, children?: any }} CallProps */
+/**
+ * `words` say how it stands where the state alone does not, `files` where its media are, with `#` for the number.
+ * @typedef {{ name: string, args: string, state: keyof typeof STATES, words?: string, result: string | null, media?:
+ *   number, first?: number, files?: string, children?: any }} CallProps
+ */
 
 /** @type {(props: CallProps & { key?: string }) => any} */
-export const CallBlock = memo(function CallBlock(/** @type {CallProps} */ { name, args, state, words = STATES[state], result, media = 0, first = 0, files = "", children }) {
+export const CallBlock = memo(function CallBlock(
+  /** @type {CallProps} */ {
+    name,
+    args,
+    state,
+    words = STATES[state],
+    result,
+    media = 0,
+    first = 0,
+    files = "",
+    children,
+  },
+) {
   const [isOpen, setOpen] = useState(false);
   const summary = useMemo(() => argumentsLine(args), [args]);
-  return html`<details class=${`fold-block call ${state}`} onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}>
+  return html`<details
+    class=${`fold-block call ${state}`}
+    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
+  >
     <summary aria-label=${`Call of ${name}: ${words}`}>
-      <span class="fold-mark" aria-hidden="true"></span><code class="fold-title">${name}</code><span class="cut faint fold-summary">${summary}</span><span class=${`call-state ${state}`}>${words}</span>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <code class="fold-title">${name}</code>
+      <span class="cut faint fold-summary">${summary}</span>
+      <span class=${`call-state ${state}`}>${words}</span>
     </summary>
-    ${isOpen
-      ? html`<div class="fold-inside">
-          <div class="call-part"><h4>Arguments</h4>${h(CopyButton, { text: args, label: "Copy arguments" })}</div>
-          ${looksLikeJson(args) ? h(JsonView, { text: args, open: 3, label: `Arguments of ${name}` }) : html`<pre class="plain-text" dir="auto">${args || "none"}</pre>`}
-          ${result === null ? null : html`<div class="call-part"><h4>${state === "failed" ? "Error" : "Result"}</h4>${h(CopyButton, { text: result, label: "Copy result" })}</div>${h(Result, { text: result })}`}
-          ${media && !files ? html`<p class="faint">${counted(media, "attachment")} came with it.</p>` : null}
-          ${files ? Array.from({ length: media }, (_, index) => h(Media, { key: String(index), files, n: first + index, mediaType: "" })) : null}
-          ${children ?? null}
-        </div>`
-      : null}
+    ${
+      isOpen
+        ? html`<div class="fold-inside">
+            <div class="call-part"><h4>Arguments</h4>${h(CopyButton, { text: args, label: "Copy arguments" })}</div>
+            ${
+              looksLikeJson(args)
+                ? h(JsonView, { text: args, open: 3, label: `Arguments of ${name}` })
+                : html`<pre class="plain-text" dir="auto">${args || "none"}</pre>`
+            }
+            ${
+              result === null
+                ? null
+                : html`<div class="call-part">
+                      <h4>${state === "failed" ? "Error" : "Result"}</h4>
+                      ${h(CopyButton, { text: result, label: "Copy result" })}
+                    </div>
+                    ${h(Result, { text: result })}`
+            }
+            ${media && !files ? html`<p class="faint">${counted(media, "attachment")} came with it.</p>` : null}
+            ${
+              files
+                ? Array.from({ length: media }, (_, index) =>
+                    h(Media, { key: String(index), files, n: first + index, mediaType: "" }),
+                  )
+                : null
+            }
+            ${children ?? null}
+          </div>`
+        : null
+    }
   </details>`;
 });
 
@@ -104,34 +179,58 @@ export function Result({ text }) {
   if (looksLikeJson(text) && text.length < LONGEST_RESULT) return h(JsonView, { text, open: 2, label: "Result" });
   const half = LONGEST_RESULT / 2;
   const cut = text.length - LONGEST_RESULT;
-  const shown = cut > 0 ? `${text.slice(0, half)}\n\n⋯ ${whole(cut)} characters are not shown ⋯\n\n${text.slice(-half)}` : text;
+  const shown =
+    cut > 0 ? `${text.slice(0, half)}\n\n⋯ ${whole(cut)} characters are not shown ⋯\n\n${text.slice(-half)}` : text;
   return h(LongText, { text: shown, isMarkdown: false, lines: 14 });
 }
 
-/** What is not said to be something else is tried as a picture; the server gives nothing out as one that is none. @param {{ files: string, n: number, mediaType: string, key?: string }} props */
+/**
+ * What is not said to be something else is tried as a picture; the server gives nothing out as one that is none.
+ * @param {{ files: string, n: number, mediaType: string, key?: string }} props
+ */
 function Media({ files, n, mediaType }) {
   const [isBroken, setBroken] = useState(false);
   const path = files.replace("#", String(n));
   if (!files) return html`<p class="attachment">${mediaType || "attachment"}</p>`;
   if ((!mediaType || RASTER.test(mediaType)) && !isBroken) {
-    return html`<figure class="answer-picture"><a href=${path} target="_blank" rel="noopener noreferrer"><img src=${path} alt="Picture in the answer" loading="lazy" onError=${() => setBroken(true)} /></a></figure>`;
+    return html`<figure class="answer-picture">
+      <a href=${path} target="_blank" rel="noopener noreferrer">
+        <img src=${path} alt="Picture in the answer" loading="lazy" onError=${() => setBroken(true)} />
+      </a>
+    </figure>`;
   }
-  return html`<p class="attachment"><a href=${path} target="_blank" rel="noopener noreferrer">Download <code>${mediaType || "attachment"}</code></a>${isBroken ? html` <span class="faint">the browser cannot show it</span>` : null}</p>`;
+  return html`<p class="attachment">
+    <a href=${path} target="_blank" rel="noopener noreferrer">Download <code>${mediaType || "attachment"}</code></a>
+    ${isBroken ? html` <span class="faint">the browser cannot show it</span>` : null}
+  </p>`;
 }
 
 /** @param {{ citations: readonly Citation[] }} props */
 function Sources({ citations }) {
   const listed = useMemo(() => sources(citations), [citations]);
   if (!listed.length) return null;
-  return html`<section class="sources" aria-label="Sources"><h4>Sources</h4><ol>
-    ${listed.map((source) => {
-      const href = safeAddress(source.url);
-      return html`<li key=${source.number} value=${source.number}>
-        ${href ? html`<a href=${href} target="_blank" rel="noopener noreferrer nofollow" title=${href}>${source.title}</a> <span class="faint">${hostOf(href)}</span>` : html`<span>${source.title}</span>`}
-        ${source.quotes.slice(0, 3).map((quote, index) => html`<q key=${index} class="soft">${quote.length > 240 ? `${quote.slice(0, 240)}…` : quote}</q>`)}
-      </li>`;
-    })}
-  </ol></section>`;
+  return html`<section class="sources" aria-label="Sources">
+    <h4>Sources</h4>
+    <ol>
+      ${listed.map((source) => {
+        const href = safeAddress(source.url);
+        return html`<li key=${source.number} value=${source.number}>
+          ${
+            href
+              ? html`<a href=${href} target="_blank" rel="noopener noreferrer nofollow" title=${href}>
+                    ${source.title}
+                  </a> <span class="faint">${hostOf(href)}</span>`
+              : html`<span>${source.title}</span>`
+          }
+          ${source.quotes.slice(0, 3).map(
+            (quote, index) => html`<q key=${index} class="soft">
+              ${quote.length > 240 ? `${quote.slice(0, 240)}…` : quote}
+            </q>`,
+          )}
+        </li>`;
+      })}
+    </ol>
+  </section>`;
 }
 
 /** @param {string} href */

@@ -112,6 +112,15 @@ async function asked(path, options) {
     throw new ApiError("unreachable", "Sightline does not answer.", "Check that it is still running.");
   }
   if (answer.ok) return answer;
-  const told = await answer.json().then((said) => said?.error, () => null);
-  throw new ApiError(told?.code ?? "http", told?.message ?? `HTTP ${answer.status}`, told?.hint ?? "", answer.status, told?.details ?? null);
+  const told = await answer.json().then(
+    (said) => said?.error,
+    () => null,
+  );
+  throw new ApiError(
+    told?.code ?? "http",
+    told?.message ?? `HTTP ${answer.status}`,
+    told?.hint ?? "",
+    answer.status,
+    told?.details ?? null,
+  );
 }

@@ -18,7 +18,9 @@ export function CopyButton({ text, label = "Copy" }) {
     }
   };
   const name = isDone ? "Copied" : label;
-  return html`<button type="button" class="button quiet icon" aria-label=${name} title=${name} onClick=${copy}>${h(Icon, { name: isDone ? "check" : "copy" })}</button>`;
+  return html`<button type="button" class="button quiet icon" aria-label=${name} title=${name} onClick=${copy}>
+    ${h(Icon, { name: isDone ? "check" : "copy" })}
+  </button>`;
 }
 
 /** @param {{ text: string, label?: string }} props */

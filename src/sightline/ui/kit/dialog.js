@@ -6,7 +6,8 @@ import { Icon } from "./icon.js";
 
 /**
  * `title` names it; with `isBare` the name is only told, not shown; `isKept` outlives a click beside it.
- * @param {{ title: string, onClose: () => void, children?: any, class?: string, isBare?: boolean, isKept?: boolean, footer?: any }} props
+ * @param {{ title: string, onClose: () => void, children?: any, class?: string, isBare?: boolean, isKept?: boolean,
+ *   footer?: any }} props
  */
 export function Dialog({ title, onClose, children, footer, class: name = "", isBare = false, isKept = false }) {
   /** @type {{ current: HTMLDialogElement | null }} */
@@ -36,9 +37,18 @@ export function Dialog({ title, onClose, children, footer, class: name = "", isB
   };
   const head = html`<header class="dialog-head">
     <h2 id=${id}>${title}</h2>
-    <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>${h(Icon, { name: "close" })}</button>
+    <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
+      ${h(Icon, { name: "close" })}
+    </button>
   </header>`;
-  return html`<dialog ref=${element} class=${`dialog ${name}`} aria-labelledby=${isBare ? null : id} aria-label=${isBare ? title : null} onMouseDown=${outside} onCancel=${cancelled}>
+  return html`<dialog
+    ref=${element}
+    class=${`dialog ${name}`}
+    aria-labelledby=${isBare ? null : id}
+    aria-label=${isBare ? title : null}
+    onMouseDown=${outside}
+    onCancel=${cancelled}
+  >
     <div class="dialog-body" tabindex="-1" autofocus=${!isBare}>
       ${isBare ? null : head}
       ${children}

@@ -1,9 +1,9 @@
 // @ts-check
 /** CodeMirror, loaded when the first editor opens; until then, and where it cannot be had, a plain text field does. */
 
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";
 import { core } from "./core/text-diff.js";
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 
 /** @import { EditorView } from "../vendor/codemirror.js" */
 /** @typedef {typeof import("../vendor/codemirror.js")} CodeMirror */
@@ -15,10 +15,13 @@ let loading = null;
 
 /** Load it ahead of time, for instance when a request is held. @returns {Promise<CodeMirror>} */
 export function loadEditor() {
-  loading ??= import("../vendor/codemirror.js").then((module) => (loaded = module), (error) => {
-    loading = null;
-    throw error;
-  });
+  loading ??= import("../vendor/codemirror.js").then(
+    (module) => (loaded = module),
+    (error) => {
+      loading = null;
+      throw error;
+    },
+  );
   return loading;
 }
 
@@ -40,7 +43,11 @@ export function Editor(props) {
   const [module, setModule] = useState(loaded);
   useEffect(() => {
     let isThere = true;
-    if (!module) loadEditor().then((code) => isThere && setModule(code), () => {});
+    if (!module)
+      loadEditor().then(
+        (code) => isThere && setModule(code),
+        () => {},
+      );
     return () => void (isThere = false);
   }, []);
   /** What was typed into the plain field is carried over when the real one comes, and so is the cursor. */
@@ -50,10 +57,15 @@ export function Editor(props) {
     typed.current = text;
     props.onChange?.(text);
   };
-  return module ? h(Rich, { ...props, value: typed.current ?? props.value, onChange: props.onChange, module, left }) : h(Plain, { ...props, onChange, left });
+  return module
+    ? h(Rich, { ...props, value: typed.current ?? props.value, onChange: props.onChange, module, left })
+    : h(Plain, { ...props, onChange, left });
 }
 
-/** Where the cursor was in the plain field, if it had the focus. @typedef {{ anchor: number, head: number } | null} Left */
+/**
+ * Where the cursor was in the plain field, if it had the focus.
+ * @typedef {{ anchor: number, head: number } | null} Left
+ */
 
 /** @param {EditorProps & { left: { current: Left } }} props */
 function Plain({ value, label, isReadOnly, isFocused, onChange, onDone, left }) {
@@ -71,9 +83,18 @@ function Plain({ value, label, isReadOnly, isFocused, onChange, onDone, left }) 
       left.current = { anchor: place(own.selectionStart), head: place(own.selectionEnd) };
     };
   }, []);
-  return html`<textarea ref=${field} class="editor-plain mono" aria-label=${label} readonly=${isReadOnly} defaultValue=${value} spellcheck=${false}
-    onInput=${(/** @type {InputEvent} */ event) => onChange?.(withLineEnds(/** @type {HTMLTextAreaElement} */ (event.target).value, value))}
-    onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && (event.preventDefault(), event.stopPropagation(), onDone?.())}></textarea>`;
+  return html`<textarea
+    ref=${field}
+    class="editor-plain mono"
+    aria-label=${label}
+    readonly=${isReadOnly}
+    defaultValue=${value}
+    spellcheck=${false}
+    onInput=${(/** @type {InputEvent} */ event) =>
+      onChange?.(withLineEnds(/** @type {HTMLTextAreaElement} */ (event.target).value, value))}
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) =>
+      event.key === "Escape" && (event.preventDefault(), event.stopPropagation(), onDone?.())}
+  ></textarea>`;
 }
 
 /** @param {EditorProps & { module: CodeMirror, left: { current: Left } }} props */
@@ -90,7 +111,10 @@ function Rich(props) {
     const { module, isFocused, left } = latest.current;
     const before = editor.current?.state;
     const text = before ? before.doc.toString() : latest.current.value;
-    const place = left.current && { anchor: Math.min(left.current.anchor, text.length), head: Math.min(left.current.head, text.length) };
+    const place = left.current && {
+      anchor: Math.min(left.current.anchor, text.length),
+      head: Math.min(left.current.head, text.length),
+    };
     left.current = null;
     const view = new module.EditorView({
       doc: text,
@@ -126,7 +150,11 @@ function extensions(module, latest, known) {
   const { label, language, original, isReadOnly } = latest.current;
   const done = () => (latest.current.onDone?.(), true);
   const list = [
-    Prec.high(keymap.of([{ key: "Escape", run: (view) => (module.searchPanelOpen(view.state) ? module.closeSearchPanel(view) : done()) }])),
+    Prec.high(
+      keymap.of([
+        { key: "Escape", run: (view) => (module.searchPanelOpen(view.state) ? module.closeSearchPanel(view) : done()) },
+      ]),
+    ),
     module.history(),
     module.drawSelection(),
     module.highlightSpecialChars(),
@@ -135,9 +163,18 @@ function extensions(module, latest, known) {
     module.highlightSelectionMatches(),
     EditorView.lineWrapping,
     EditorView.perLineTextDirection.of(true),
-    keymap.of([...module.defaultKeymap.filter((binding) => binding.key !== "Mod-Enter"), ...module.historyKeymap, ...module.searchKeymap]),
+    keymap.of([
+      ...module.defaultKeymap.filter((binding) => binding.key !== "Mod-Enter"),
+      ...module.historyKeymap,
+      ...module.searchKeymap,
+    ]),
     module.syntaxHighlighting(module.classHighlighter),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
+    EditorView.contentAttributes.of({
+      "aria-label": label,
+      spellcheck: "false",
+      autocorrect: "off",
+      autocapitalize: "off",
+    }),
     EditorView.domEventHandlers({ beforeinput: (event, view) => replaced(event, view) }),
     EditorView.updateListener.of((update) => {
       if (!update.docChanged) return;
@@ -152,7 +189,16 @@ function extensions(module, latest, known) {
   if (isReadOnly) list.push(EditorState.readOnly.of(true));
   if (language === "json") list.push(module.json());
   if (language === "markdown") list.push(module.markdown());
-  if (typeof original === "string") list.push(module.unifiedMergeView({ original: module.Text.of(original.split("\n")), mergeControls: !isReadOnly, highlightChanges: true, gutter: true, collapseUnchanged: { margin: 3, minSize: 8 } }));
+  if (typeof original === "string")
+    list.push(
+      module.unifiedMergeView({
+        original: module.Text.of(original.split("\n")),
+        mergeControls: !isReadOnly,
+        highlightChanges: true,
+        gutter: true,
+        collapseUnchanged: { margin: 3, minSize: 8 },
+      }),
+    );
   return list;
 }
 
@@ -163,7 +209,14 @@ function extensions(module, latest, known) {
  */
 function replaced(event, view) {
   const { state } = view;
-  if (event.inputType !== "insertText" || event.data === null || event.isComposing || state.readOnly || state.selection.main.empty) return false;
+  if (
+    event.inputType !== "insertText" ||
+    event.data === null ||
+    event.isComposing ||
+    state.readOnly ||
+    state.selection.main.empty
+  )
+    return false;
   view.dispatch(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
   return true;
 }

@@ -9,7 +9,10 @@ import { signal } from "../vendor/preact.js";
 /** @typedef {{ exchange: string, kind: string, n: number, at: number, [key: string]: any }} Fact */
 /** @typedef {"connecting" | "open" | "lost" | "refused"} Connection */
 /** What happens outside of exchanges, by the name of its event. @typedef {{ event: string, value: any }} Announced */
-/** @typedef {{ fact: Fact } | { announced: Announced } | { state: Connection, isFresh: boolean } | { ask: "state" | "retry" }} Said */
+/**
+ * @typedef {{ fact: Fact } | { announced: Announced } | { state: Connection, isFresh: boolean } | { ask: "state" |
+ *   "retry" }} Said
+ */
 
 const NAME = "sightline-events";
 const SOONEST = 500;

@@ -1,11 +1,11 @@
 // @ts-check
 /** The filter of a list: completed while it is written, and shown where it is wrong. */
 
-import { ApiError, get } from "./api.js";
-import { useShortcuts } from "./keyboard.js";
-import { completed, errorOf, fitting, marked } from "./core/filter.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { ApiError, get } from "./api.js";
+import { completed, errorOf, fitting, marked } from "./core/filter.js";
 import { Icon } from "./icon.js";
+import { useShortcuts } from "./keyboard.js";
 import { KeyCaps } from "./keycaps.js";
 
 /** @import { Completion, FilterError } from "./core/filter.js" */
@@ -21,11 +21,22 @@ const TRAFFIC = { lookup: "/api/filter", cursor: "at", placeholder: "Filter: mod
  * `onFilter` hears of every text that can be used, or with `isExecuted` of the one for which Enter is pressed;
  * `refused` is what the list itself said of the text. `onKey` sees keys first, and takes those that it says yes to;
  * it is given the text, and how to write another. Another `reset` puts the text back to what is applied.
- * @param {{ value: string, onFilter: (text: string) => void, onLeave: () => void, refused: ApiError | null, isExecuted?: boolean,
+ * @param {{ value: string, onFilter: (text: string) => void, onLeave: () => void, refused: ApiError | null,
+ *   isExecuted?: boolean,
  *   source?: { lookup: string, cursor: string, placeholder: string }, group?: string, reset?: unknown,
  *   onKey?: (event: KeyboardEvent, text: string, write: (text: string) => void) => boolean }} props
  */
-export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = false, source = TRAFFIC, group = "Traffic", reset, onKey: first }) {
+export function FilterBox({
+  value,
+  onFilter,
+  onLeave,
+  refused,
+  isExecuted = false,
+  source = TRAFFIC,
+  group = "Traffic",
+  reset,
+  onKey: first,
+}) {
   const [text, setText] = useState(value);
   const [error, setError] = useState(/** @type {FilterError | null} */ (null));
   const [offered, setOffered] = useState({ asked: "", list: /** @type {Completion[]} */ ([]) });
@@ -53,10 +64,13 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
   }, [value, reset]);
 
   // Whoever has left the list is not fetched back by what is still being looked up.
-  useLayoutEffect(() => () => {
-    clearTimeout(asked.current.timer);
-    asked.current.number += 1;
-  }, []);
+  useLayoutEffect(
+    () => () => {
+      clearTimeout(asked.current.timer);
+      asked.current.number += 1;
+    },
+    [],
+  );
 
   /** @param {string} wanted */
   const use = (wanted) => {
@@ -75,7 +89,9 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
       const told = await get(`${source.lookup}?${new URLSearchParams({ text: wanted, [source.cursor]: String(at) })}`);
       if (number !== asked.current.number) return undefined;
       setError(told.ok ? null : errorOf(told.error));
-      const list = /** @type {Completion[]} */ (told.completions ?? []).filter((each) => completed(wanted, at, each).text.trim() !== wanted.trim());
+      const list = /** @type {Completion[]} */ (told.completions ?? []).filter(
+        (each) => completed(wanted, at, each).text.trim() !== wanted.trim(),
+      );
       setOffered({ asked: wanted, list: document.activeElement === input.current ? list.slice(0, 40) : [] });
       setChosen(-1);
       if (told.ok && isUsed) use(wanted);
@@ -132,10 +148,16 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
       return;
     }
     const step = event.altKey ? undefined : { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step && offers.length) setChosen((chosen + step + offers.length + 1) % (offers.length + 1) === offers.length ? -1 : (chosen + step + offers.length + 1) % (offers.length + 1));
+    if (step && offers.length)
+      setChosen(
+        (chosen + step + offers.length + 1) % (offers.length + 1) === offers.length
+          ? -1
+          : (chosen + step + offers.length + 1) % (offers.length + 1),
+      );
     else if (event.key === "Enter" && chosen >= 0) take(offers[chosen]);
     else if (event.key === "Tab" && offers.length && !event.shiftKey && text) take(offers[Math.max(chosen, 0)]);
-    else if (event.key === "ArrowDown" && isExecuted) void look(text, input.current?.selectionStart ?? text.length, false);
+    else if (event.key === "ArrowDown" && isExecuted)
+      void look(text, input.current?.selectionStart ?? text.length, false);
     else if (event.key === "Enter" && isExecuted) execute();
     else if (event.key === "Enter" || (event.key === "ArrowDown" && !offers.length)) {
       close();
@@ -149,17 +171,60 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
     event.preventDefault();
     event.stopPropagation();
   };
-  const found = error ?? (refused && (isExecuted || refused.code === "usage") && asked.current.own === text ? errorOf(refused) : null);
+  const found =
+    error ??
+    (refused && (isExecuted || refused.code === "usage") && asked.current.own === text ? errorOf(refused) : null);
   const problem = isSettled ? found : null;
   return html`<div class="filter-box" role="search">
     <div class=${problem && !offers.length ? "filter-field wrong" : "filter-field"}>
       ${h(Icon, { name: "search" })}
-      <input ref=${input} class="mono" type="text" role="combobox" aria-label="Filter" aria-expanded=${offers.length > 0} aria-controls="filter-offers" aria-activedescendant=${chosen >= 0 ? `offer-${chosen}` : null} aria-invalid=${problem != null} aria-describedby=${problem ? "filter-error" : null}
-        placeholder=${source.placeholder} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off"
-        onInput=${(/** @type {Event} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); wrote(field.value, field.selectionStart ?? field.value.length); }}
-        onFocus=${() => isExecuted || look(text, input.current?.selectionStart ?? text.length, false)} onBlur=${() => setTimeout(() => document.activeElement === input.current || close(), 150)} onKeyDown=${onKey} />
-      ${isExecuted && text.trim() !== value.trim() ? html`<button type="button" class="button quiet filter-pending" onClick=${execute}>Apply${h(KeyCaps, { keys: "enter" })}</button>` : null}
-      ${text ? html`<button type="button" class="button quiet icon" aria-label="Clear the filter" onClick=${() => { wrote("", 0); if (isExecuted) use(""); else input.current?.focus(); }}>${h(Icon, { name: "close" })}</button>` : html`<span class="filter-key">${h(KeyCaps, { keys: "/" })}</span>`}
+      <input
+        ref=${input}
+        class="mono"
+        type="text"
+        role="combobox"
+        aria-label="Filter"
+        aria-expanded=${offers.length > 0}
+        aria-controls="filter-offers"
+        aria-activedescendant=${chosen >= 0 ? `offer-${chosen}` : null}
+        aria-invalid=${problem != null}
+        aria-describedby=${problem ? "filter-error" : null}
+        placeholder=${source.placeholder}
+        value=${text}
+        spellcheck=${false}
+        autocomplete="off"
+        autocapitalize="off"
+        onInput=${(/** @type {Event} */ event) => {
+          const field = /** @type {HTMLInputElement} */ (event.target);
+          wrote(field.value, field.selectionStart ?? field.value.length);
+        }}
+        onFocus=${() => isExecuted || look(text, input.current?.selectionStart ?? text.length, false)}
+        onBlur=${() => setTimeout(() => document.activeElement === input.current || close(), 150)}
+        onKeyDown=${onKey}
+      />
+      ${
+        isExecuted && text.trim() !== value.trim()
+          ? html`<button type="button" class="button quiet filter-pending" onClick=${execute}>
+              Apply${h(KeyCaps, { keys: "enter" })}
+            </button>`
+          : null
+      }
+      ${
+        text
+          ? html`<button
+              type="button"
+              class="button quiet icon"
+              aria-label="Clear the filter"
+              onClick=${() => {
+                wrote("", 0);
+                if (isExecuted) use("");
+                else input.current?.focus();
+              }}
+            >
+              ${h(Icon, { name: "close" })}
+            </button>`
+          : html`<span class="filter-key">${h(KeyCaps, { keys: "/" })}</span>`
+      }
     </div>
     ${offers.length ? h(Offers, { offers, chosen, onTake: take }) : null}
     ${problem && !offers.length ? h(Problem, { text, problem }) : null}
@@ -173,8 +238,26 @@ function Offers({ offers, chosen, onTake }) {
   useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [chosen]);
   /** @param {Event} event */
   const keepFocus = (event) => event.preventDefault();
-  return html`<ul ref=${list} id="filter-offers" class="filter-offers" role="listbox" aria-label="Completions" onMouseDown=${keepFocus}>
-    ${offers.map((each, index) => html`<li key=${each.text} id=${`offer-${index}`} role="option" aria-selected=${index === chosen} onClick=${() => onTake(each)}><span class="mono">${each.label ?? each.text}</span><span class="faint cut">${(each.help ?? "").replaceAll("`", "")}</span></li>`)}
+  return html`<ul
+    ref=${list}
+    id="filter-offers"
+    class="filter-offers"
+    role="listbox"
+    aria-label="Completions"
+    onMouseDown=${keepFocus}
+  >
+    ${offers.map(
+      (each, index) => html`<li
+        key=${each.text}
+        id=${`offer-${index}`}
+        role="option"
+        aria-selected=${index === chosen}
+        onClick=${() => onTake(each)}
+      >
+        <span class="mono">${each.label ?? each.text}</span>
+        <span class="faint cut">${(each.help ?? "").replaceAll("`", "")}</span>
+      </li>`,
+    )}
   </ul>`;
 }
 

@@ -1,8 +1,8 @@
 // @ts-check
 /** A formula as MathML. What draws it is loaded with the first one; a formula that cannot be read is its own source. */
 
-import { harmless } from "./core/mathml.js";
 import { h, html, signal, useMemo } from "../vendor/preact.js";
+import { harmless } from "./core/mathml.js";
 import { memo } from "./memo.js";
 
 /** @import { MathPiece } from "./core/mathml.js" */
@@ -22,23 +22,55 @@ function load() {
 }
 
 /** @type {(props: { source: string, isDisplay: boolean, isUnfinished?: boolean, key?: string }) => any} */
-export const Formula = memo(function Formula(/** @type {{ source: string, isDisplay: boolean, isUnfinished?: boolean }} */ { source, isDisplay, isUnfinished }) {
+export const Formula = memo(function Formula(
+  /** @type {{ source: string, isDisplay: boolean, isUnfinished?: boolean }} */ { source, isDisplay, isUnfinished },
+) {
   const read = reader.value;
   if (!read && !isUnfinished) load();
-  const { pieces, problem } = useMemo(() => (read && !isUnfinished ? piecesOf(read, source, isDisplay) : { pieces: [], problem: "" }), [read, source, isDisplay, isUnfinished]);
-  if (!pieces.length) return html`<code class=${isDisplay ? "formula-source is-display" : "formula-source"} title=${problem || null}>${source}</code>`;
-  return h("span", { class: isDisplay ? "formula is-display" : "formula", tabindex: isDisplay ? 0 : null, role: isDisplay ? "group" : null, "aria-label": isDisplay ? "Formula" : null, title: source }, pieces.map(element));
+  const { pieces, problem } = useMemo(
+    () => (read && !isUnfinished ? piecesOf(read, source, isDisplay) : { pieces: [], problem: "" }),
+    [read, source, isDisplay, isUnfinished],
+  );
+  if (!pieces.length)
+    return html`<code class=${isDisplay ? "formula-source is-display" : "formula-source"} title=${problem || null}>
+      ${source}
+    </code>`;
+  return h(
+    "span",
+    {
+      class: isDisplay ? "formula is-display" : "formula",
+      tabindex: isDisplay ? 0 : null,
+      role: isDisplay ? "group" : null,
+      "aria-label": isDisplay ? "Formula" : null,
+      title: source,
+    },
+    pieces.map(element),
+  );
 });
 
-/** @param {Reader} read @param {string} source @param {boolean} isDisplay @returns {{ pieces: MathPiece[], problem: string }} */
+/**
+ * @param {Reader} read
+ * @param {string} source
+ * @param {boolean} isDisplay
+ * @returns {{ pieces: MathPiece[], problem: string }}
+ */
 function piecesOf(read, source, isDisplay) {
   try {
-    const tree = read(source, { displayMode: isDisplay, throwOnError: true, trust: false, maxSize: [20, 200], maxExpand: 200 });
+    const tree = read(source, {
+      displayMode: isDisplay,
+      throwOnError: true,
+      trust: false,
+      maxSize: [20, 200],
+      maxExpand: 200,
+    });
     const pieces = harmless(tree);
     return { pieces, problem: pieces.length ? "" : "This formula is too large to be drawn." };
   } catch (error) {
     // A model's formula can be wrong in any way, and the reader says so by throwing; its source is then what is shown.
-    return { pieces: [], problem: `This formula cannot be read: ${/** @type {Error} */ (error).message.split(" at position")[0]}` };
+    return {
+      pieces: [],
+      problem: `This formula cannot be read: ${/** @type {Error} */ (error).message.split(" at position")[0]}`,
+    };
   }
 }
 

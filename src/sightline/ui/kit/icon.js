@@ -11,7 +11,9 @@ const SHAPES = {
   right: "m6 4 4 4-4 4",
   back: "M10 3 5 8l5 5",
   plug: "M6 2v3M10 2v3M4.5 5h7v2.5a3.5 3.5 0 0 1-7 0ZM8 11v3",
-  copy: "M5.5 5.5v-2a1 1 0 0 1 1-1h6a1 1 0 0 1 1 1v6a1 1 0 0 1-1 1h-2M3.5 5.5h6a1 1 0 0 1 1 1v6a1 1 0 0 1-1 1h-6a1 1 0 0 1-1-1v-6a1 1 0 0 1 1-1Z",
+  copy:
+    "M5.5 5.5v-2a1 1 0 0 1 1-1h6a1 1 0 0 1 1 1v6a1 1 0 0 1-1 1h-2" +
+    "M3.5 5.5h6a1 1 0 0 1 1 1v6a1 1 0 0 1-1 1h-6a1 1 0 0 1-1-1v-6a1 1 0 0 1 1-1Z",
   check: "m3 8.5 3.2 3.2L13 5",
   more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
   pause: "M5.5 3.5v9M10.5 3.5v9",
@@ -39,10 +41,14 @@ const SHAPES = {
   pin: "M8 14v-4M5 10h6l-1-3V3.5H6V7Z",
   swap: "M3 5.5h9M9.5 3 12 5.5 9.5 8M13 10.5H4M6.5 8 4 10.5 6.5 13",
   bookmark: "M4.5 2.5h7v11L8 10.5l-3.5 3Z",
-  sun: "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6ZM8 1.5v1.2M8 13.3v1.2M1.5 8h1.2M13.3 8h1.2M3.4 3.4l.9.9M11.7 11.7l.9.9M3.4 12.6l.9-.9M11.7 4.3l.9-.9",
+  sun:
+    "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6Z" +
+    "M8 1.5v1.2M8 13.3v1.2M1.5 8h1.2M13.3 8h1.2M3.4 3.4l.9.9M11.7 11.7l.9.9M3.4 12.6l.9-.9M11.7 4.3l.9-.9",
 };
 
 /** @param {{ name: keyof typeof SHAPES & string, class?: string }} props */
 export function Icon(props) {
-  return html`<svg class=${`icon-shape ${props.class ?? ""}`} viewBox="0 0 16 16" aria-hidden="true"><path d=${SHAPES[props.name]} /></svg>`;
+  return html`<svg class=${`icon-shape ${props.class ?? ""}`} viewBox="0 0 16 16" aria-hidden="true">
+    <path d=${SHAPES[props.name]} />
+  </svg>`;
 }

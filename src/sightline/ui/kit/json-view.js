@@ -1,9 +1,9 @@
 // @ts-check
 /** JSON as a tree that folds, drawn from the text itself; a leaf can be edited in its place, its kind kept. */
 
+import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";
 import { exactValue, keyOf, scan, step, stringOf } from "./core/json.js";
-import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { memo } from "./memo.js";
 
 /** @import { Node } from "./core/json.js" */
@@ -15,18 +15,34 @@ const LONGEST_LEAF = 400;
 
 /**
  * `pointer` is the place of the text in its document; with `onSet` leaves can be edited.
- * @type {(props: { text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null, key?: string }) => any}
+ * @type {(props: { text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null, key?: string
+ *   }) => any}
  */
-export const JsonView = memo(function JsonView(/** @type {{ text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null }} */ props) {
-  const root = useMemo(() => scan(props.text), [props.text]);
-  if (!root) return html`<pre class="plain-text json-broken" dir="ltr">${props.text}</pre>`;
-  const open = props.open ?? OPEN_DEPTH;
-  return html`<div class="json" role="tree" aria-label=${props.label ?? "JSON"} dir="ltr">
-    ${h(Branch, { text: props.text, node: root, pointer: props.pointer ?? "", depth: 0, open, onSet: props.onSet ?? null, name: null })}
-  </div>`;
-});
+export const JsonView = memo(
+  function JsonView(
+    /** @type {{ text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null }} */ props,
+  ) {
+    const root = useMemo(() => scan(props.text), [props.text]);
+    if (!root) return html`<pre class="plain-text json-broken" dir="ltr">${props.text}</pre>`;
+    const open = props.open ?? OPEN_DEPTH;
+    return html`<div class="json" role="tree" aria-label=${props.label ?? "JSON"} dir="ltr">
+      ${h(Branch, {
+        text: props.text,
+        node: root,
+        pointer: props.pointer ?? "",
+        depth: 0,
+        open,
+        onSet: props.onSet ?? null,
+        name: null,
+      })}
+    </div>`;
+  },
+);
 
-/** @typedef {{ text: string, node: Node, pointer: string, depth: number, open: number, onSet: Setter | null, name: string | null, key?: string }} BranchProps */
+/**
+ * @typedef {{ text: string, node: Node, pointer: string, depth: number, open: number, onSet: Setter | null, name:
+ *   string | null, key?: string }} BranchProps
+ */
 
 /** @param {BranchProps} props */
 function Branch({ text, node, pointer, depth, open, onSet, name }) {
@@ -35,26 +51,57 @@ function Branch({ text, node, pointer, depth, open, onSet, name }) {
   const [most, setMost] = useState(MOST_ITEMS);
   const key = name === null ? null : html`<span class="json-key">${name}</span><span class="json-sign">: </span>`;
   if (!node.items) {
-    return html`<div class="json-row" role="treeitem" aria-level=${depth + 1}>${key}${h(Leaf, { text, node, pointer, name: name ?? "value", onSet })}</div>`;
+    return html`<div class="json-row" role="treeitem" aria-level=${depth + 1}>
+      ${key}
+      ${h(Leaf, { text, node, pointer, name: name ?? "value", onSet })}
+    </div>`;
   }
   const isArray = node.kind === "array";
   const [left, right] = isArray ? ["[", "]"] : ["{", "}"];
-  if (!items.length) return html`<div class="json-row" role="treeitem" aria-level=${depth + 1}>${key}<span class="json-sign">${left}${right}</span></div>`;
+  if (!items.length)
+    return html`<div class="json-row" role="treeitem" aria-level=${depth + 1}>
+      ${key}
+      <span class="json-sign">${left}${right}</span>
+    </div>`;
   const toggle = () => setOpen(!isOpen);
   return html`<div class="json-branch" role="treeitem" aria-level=${depth + 1} aria-expanded=${isOpen}>
     <button type="button" class="json-fold" aria-expanded=${isOpen} onClick=${toggle}>
-      <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>${key}
-      <span class="json-sign">${left}</span>${isOpen ? null : html`<span class="json-summary">${summary(text, node)}</span><span class="json-sign">${right}</span>`}
+      <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
+      ${key}
+      <span class="json-sign">${left}</span>
+      ${
+        isOpen
+          ? null
+          : html`<span class="json-summary">${summary(text, node)}</span>
+              <span class="json-sign">${right}</span>`
+      }
     </button>
-    ${isOpen
-      ? html`<div class="json-items" role="group">
-            ${items.slice(0, most).map((item, index) =>
-              h(Branch, { key: String(index), text, node: item, pointer: pointer + step(isArray ? String(index) : keyOf(text, item)), depth: depth + 1, open, onSet, name: isArray ? String(index) : keyOf(text, item) }),
-            )}
-            ${items.length > most ? html`<button type="button" class="link" onClick=${() => setMost(most + 1000)}>${items.length - most} more</button>` : null}
-          </div>
-          <span class="json-sign">${right}</span>`
-      : null}
+    ${
+      isOpen
+        ? html`<div class="json-items" role="group">
+              ${items.slice(0, most).map((item, index) =>
+                h(Branch, {
+                  key: String(index),
+                  text,
+                  node: item,
+                  pointer: pointer + step(isArray ? String(index) : keyOf(text, item)),
+                  depth: depth + 1,
+                  open,
+                  onSet,
+                  name: isArray ? String(index) : keyOf(text, item),
+                }),
+              )}
+              ${
+                items.length > most
+                  ? html`<button type="button" class="link" onClick=${() => setMost(most + 1000)}>
+                      ${items.length - most} more
+                    </button>`
+                  : null
+              }
+            </div>
+            <span class="json-sign">${right}</span>`
+        : null
+    }
   </div>`;
 }
 
@@ -90,12 +137,30 @@ function Leaf({ text, node, pointer, name, onSet }) {
     return h(LeafInput, { kind: node.kind, value: node.kind === "string" ? stringOf(text, node) : raw, name, done });
   }
   const value = html`<span class=${`json-value ${node.kind}`}>${cut}</span>`;
-  const more = isLong && !isWhole ? html` <button type="button" class="link" onClick=${() => setWhole(true)}>all ${raw.length.toLocaleString("en-US")} characters</button>` : null;
+  const more =
+    isLong && !isWhole
+      ? html` <button type="button" class="link" onClick=${() => setWhole(true)}>
+            all ${raw.length.toLocaleString("en-US")} characters
+          </button>`
+      : null;
   if (!onSet) return html`${value}${more}`;
-  return html`<button type="button" ref=${button} class="json-leaf" title="Edit this value" aria-label=${`Edit ${name}: ${cut.slice(0, 80)}`} onClick=${() => setEditing(true)}>${value}</button>${more}`;
+  return html`<button
+      type="button"
+      ref=${button}
+      class="json-leaf"
+      title="Edit this value"
+      aria-label=${`Edit ${name}: ${cut.slice(0, 80)}`}
+      onClick=${() => setEditing(true)}
+    >
+      ${value}
+    </button>
+    ${more}`;
 }
 
-/** @param {{ kind: string, value: string, name: string, done: (value: unknown, isSet: boolean, isByKey: boolean) => void }} props */
+/**
+ * @param {{ kind: string, value: string, name: string, done: (value: unknown, isSet: boolean, isByKey: boolean) => void
+ *   }} props
+ */
 function LeafInput({ kind, value, name, done }) {
   const [problem, setProblem] = useState("");
   const isClosed = useRef(false);
@@ -125,8 +190,10 @@ function LeafInput({ kind, value, name, done }) {
     "aria-label": `Value of ${name}`,
     "aria-invalid": problem ? "true" : null,
     title: problem || "Enter applies, Escape leaves it as it was",
-    ref: (/** @type {HTMLInputElement | null} */ input) => input && document.activeElement !== input && !isClosed.current && input.focus(),
-    onBlur: (/** @type {FocusEvent} */ event) => finish(/** @type {HTMLInputElement} */ (event.target).value, true, false),
+    ref: (/** @type {HTMLInputElement | null} */ input) =>
+      input && document.activeElement !== input && !isClosed.current && input.focus(),
+    onBlur: (/** @type {FocusEvent} */ event) =>
+      finish(/** @type {HTMLInputElement} */ (event.target).value, true, false),
     onKeyDown: (/** @type {KeyboardEvent} */ event) => {
       event.stopPropagation();
       const input = /** @type {HTMLInputElement} */ (event.target);
@@ -137,6 +204,10 @@ function LeafInput({ kind, value, name, done }) {
       }
     },
   };
-  return html`${isTall ? h("textarea", { ...shared, rows: Math.min(10, Math.ceil(value.length / 60) + 1), defaultValue: value }) : h("input", { ...shared, defaultValue: value, size: Math.max(6, value.length + 2) })}
+  return html`${
+    isTall
+      ? h("textarea", { ...shared, rows: Math.min(10, Math.ceil(value.length / 60) + 1), defaultValue: value })
+      : h("input", { ...shared, defaultValue: value, size: Math.max(6, value.length + 2) })
+  }
     ${problem ? html`<span class="field-problem" role="alert">${problem}</span>` : null}`;
 }

@@ -1,8 +1,8 @@
 // @ts-check
 /** Every shortcut of the page in one place: what is registered here works, shows in the help and in the palette. */
 
-import { CHORD_MS, followed, pressed } from "./core/keys.js";
 import { computed, signal, useLayoutEffect } from "../vendor/preact.js";
+import { CHORD_MS, followed, pressed } from "./core/keys.js";
 
 /**
  * `keys` as in `kit/core/keys.js`, or "" for a command without any. `whileTyping` also works inside a text field;
@@ -45,7 +45,11 @@ export function listen() {
     const isTyping = isText(event.target);
     const usable = shortcuts.value.filter((each) => each.keys && (!isTyping || each.whileTyping));
     const before = event.timeStamp - pendingSince < CHORD_MS ? pending : "";
-    const step = followed(usable.flatMap((each) => [each.keys, ...(each.also ?? [])]), before, key);
+    const step = followed(
+      usable.flatMap((each) => [each.keys, ...(each.also ?? [])]),
+      before,
+      key,
+    );
     pending = step.pending;
     pendingSince = performance.now();
     const found = usable.find((each) => each.keys === step.found || each.also?.includes(step.found));
@@ -67,5 +71,7 @@ function isText(target) {
 
 /** Whether the key means what has the focus. @param {EventTarget | null} target */
 function isControl(target) {
-  return target instanceof Element && target.closest("a, button, summary, [role=button], [role=tab], [role=option]") !== null;
+  return (
+    target instanceof Element && target.closest("a, button, summary, [role=button], [role=tab], [role=option]") !== null
+  );
 }

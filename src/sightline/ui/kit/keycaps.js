@@ -1,12 +1,17 @@
 // @ts-check
 /** Keys drawn as caps. */
 
-import { caps } from "./core/keys.js";
 import { html } from "../vendor/preact.js";
+import { caps } from "./core/keys.js";
 
 const IS_MAC = /mac/i.test(navigator.platform);
 
 /** @param {{ keys: string }} props */
 export function KeyCaps({ keys }) {
-  return html`<span class="keys">${caps(keys, IS_MAC).map((step, place) => html`${place ? html`<span class="faint">then</span>` : null}${step.map((cap) => html`<kbd class="key">${cap}</kbd>`)}`)}</span>`;
+  return html`<span class="keys">
+    ${caps(keys, IS_MAC).map(
+      (step, place) => html`${place ? html`<span class="faint">then</span>` : null}
+        ${step.map((cap) => html`<kbd class="key">${cap}</kbd>`)}`,
+    )}
+  </span>`;
 }

@@ -1,8 +1,8 @@
 // @ts-check
 /** Two texts as one, line under line: what was taken out, what was put in, and the lines around it. */
 
-import { lineDiff } from "./core/text-diff.js";
 import { html, useMemo, useState } from "../vendor/preact.js";
+import { lineDiff } from "./core/text-diff.js";
 import { memo } from "./memo.js";
 
 /** @import { DiffLine, Gap, Span } from "./core/text-diff.js" */
@@ -20,10 +20,22 @@ export const LineDiff = memo(function LineDiff(/** @type {{ before: string, afte
   return html`<div class="line-diff" role="group" aria-label="Text difference">
     ${rows.slice(0, most).map((row, index) =>
       row.kind === "gap"
-        ? html`<button key=${index} type="button" class="line-gap" onClick=${() => setContext(1e9)}>⋯ ${row.count} lines that are the same</button>`
-        : html`<div key=${index} class=${`line ${row.kind}`} dir="auto"><span class="line-sign" aria-hidden="true">${SIGNS[row.kind]}</span><span class="unseen">${NAMES[row.kind]}</span><span class="line-text">${row.spans.map(spanOf)}</span></div>`,
+        ? html`<button key=${index} type="button" class="line-gap" onClick=${() => setContext(1e9)}>
+            ⋯ ${row.count} lines that are the same
+          </button>`
+        : html`<div key=${index} class=${`line ${row.kind}`} dir="auto">
+            <span class="line-sign" aria-hidden="true">${SIGNS[row.kind]}</span>
+            <span class="unseen">${NAMES[row.kind]}</span>
+            <span class="line-text">${row.spans.map(spanOf)}</span>
+          </div>`,
     )}
-    ${rows.length > most ? html`<button type="button" class="line-gap" onClick=${() => setMost(most + 5000)}>${rows.length - most} more lines</button>` : null}
+    ${
+      rows.length > most
+        ? html`<button type="button" class="line-gap" onClick=${() => setMost(most + 5000)}>
+            ${rows.length - most} more lines
+          </button>`
+        : null
+    }
   </div>`;
 });
 

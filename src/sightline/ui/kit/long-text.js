@@ -2,6 +2,7 @@
 /** A text that is shown by its beginning until the reader opens it. */
 
 import { h, html, useState } from "../vendor/preact.js";
+import { whole } from "./core/format.js";
 import { folded, hasTurnedText } from "./core/long-text.js";
 import { Markdown } from "./markdown.js";
 
@@ -22,10 +23,20 @@ export function LongText({ text, isMarkdown, lines = 16 }) {
   return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>
       ${isMarkdown ? h(Markdown, { text: shown }) : html`<pre class="plain-text" dir="auto">${shown}</pre>`}
     </div>
-    ${cut.isFolded
-      ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-          ${isOpen ? "Show less" : `Show all · ${cut.lines > 2 ? `${cut.lines.toLocaleString("en-US")} lines, ` : ""}${cut.characters.toLocaleString("en-US")} characters`}
-        </button>`
-      : null}
-    ${hasTurnedText(text) ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>` : null}`;
+    ${
+      cut.isFolded
+        ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+            ${
+              isOpen
+                ? "Show less"
+                : `Show all · ${cut.lines > 2 ? `${whole(cut.lines)} lines, ` : ""}${whole(cut.characters)} characters`
+            }
+          </button>`
+        : null
+    }
+    ${
+      hasTurnedText(text)
+        ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>`
+        : null
+    }`;
 }

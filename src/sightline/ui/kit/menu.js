@@ -4,7 +4,10 @@
 import { h, html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
 
-/** @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isDanger?: boolean, keys?: any } | "line"} Choice */
+/**
+ * @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isDanger?: boolean, keys?: any } |
+ *   "line"} Choice
+ */
 
 /**
  * @param {{ label: string, children?: any, choices: Choice[], class?: string, align?: "left" | "right" }} props
@@ -45,23 +48,49 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
   };
   const hasMarks = choices.some((each) => each !== "line" && each.isChosen !== undefined);
   return html`<div class="menu" ref=${root} onKeyDown=${onKey}>
-    <button type="button" class=${name} aria-label=${label} title=${label} aria-haspopup="menu" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+    <button
+      type="button"
+      class=${name}
+      aria-label=${label}
+      title=${label}
+      aria-haspopup="menu"
+      aria-expanded=${isOpen}
+      onClick=${() => setOpen(!isOpen)}
+    >
       ${children ?? h(Icon, { name: "more" })}
     </button>
-    ${isOpen
-      ? html`<div class=${`menu-list ${align}`} role="menu" aria-label=${label}>
-          ${choices.map((each) =>
-            each === "line"
-              ? html`<hr />`
-              : html`<button type="button" role=${each.isChosen === undefined ? "menuitem" : "menuitemradio"} aria-checked=${each.isChosen === undefined ? null : each.isChosen}
-                  tabindex="-1" class=${each.isDanger ? "menu-item danger" : "menu-item"} onClick=${() => { close(); each.run(); }}>
-                  ${hasMarks ? html`<span class="menu-mark">${each.isChosen ? h(Icon, { name: "check" }) : null}</span>` : null}
-                  <span class="menu-text"><span>${each.label}</span>${each.detail ? html`<span class="faint">${each.detail}</span>` : null}</span>
-                  ${each.keys ?? null}
-                </button>`,
-          )}
-        </div>`
-      : null}
+    ${
+      isOpen
+        ? html`<div class=${`menu-list ${align}`} role="menu" aria-label=${label}>
+            ${choices.map((each) =>
+              each === "line"
+                ? html`<hr />`
+                : html`<button
+                    type="button"
+                    role=${each.isChosen === undefined ? "menuitem" : "menuitemradio"}
+                    aria-checked=${each.isChosen === undefined ? null : each.isChosen}
+                    tabindex="-1"
+                    class=${each.isDanger ? "menu-item danger" : "menu-item"}
+                    onClick=${() => {
+                      close();
+                      each.run();
+                    }}
+                  >
+                    ${
+                      hasMarks
+                        ? html`<span class="menu-mark">${each.isChosen ? h(Icon, { name: "check" }) : null}</span>`
+                        : null
+                    }
+                    <span class="menu-text">
+                      <span>${each.label}</span>
+                      ${each.detail ? html`<span class="faint">${each.detail}</span>` : null}
+                    </span>
+                    ${each.keys ?? null}
+                  </button>`,
+            )}
+          </div>`
+        : null
+    }
   </div>`;
 }
 
@@ -76,7 +105,9 @@ function placed(list) {
   const anchor = list.parentElement?.getBoundingClientRect();
   // What scrolls cuts off a list that leaves it.
   const edge = list.closest("[data-edge]")?.getBoundingClientRect();
-  const [above, below] = anchor ? [anchor.top - (edge?.top ?? 0) - room, (edge?.bottom ?? innerHeight) - anchor.bottom - room] : [0, Infinity];
+  const [above, below] = anchor
+    ? [anchor.top - (edge?.top ?? 0) - room, (edge?.bottom ?? innerHeight) - anchor.bottom - room]
+    : [0, Infinity];
   const isUp = bottom > (edge?.bottom ?? innerHeight) - room && above > below;
   const shown = Math.min(height, Math.max(isUp ? above : below, 120));
   if (shown < height) Object.assign(list.style, { maxHeight: `${shown}px`, overflowY: "auto" });

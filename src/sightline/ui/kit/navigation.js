@@ -1,8 +1,8 @@
 // @ts-check
 /** Where the page is. Views read `route` and go elsewhere by `go`. */
 
-import { hashOf, routeOf } from "./core/routes.js";
 import { signal } from "../vendor/preact.js";
+import { hashOf, routeOf } from "./core/routes.js";
 
 /** @import { Route } from "./core/routes.js" */
 

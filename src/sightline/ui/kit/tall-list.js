@@ -29,8 +29,10 @@ const AT_END = 6;
 /**
  * `tick` is another value whenever `heights` was filled anew or rows are others; `keyOf` and `placeOf` tell rows by
  * name. What has `data-lead` in a row is what follows the screen's upper edge while it is followed.
- * @param {{ heights: Heights, tick: unknown, keyOf: (index: number) => string, placeOf: (key: string) => number | undefined,
- *   render: (index: number) => any, onWindow: (first: number, last: number) => void, onMeasured: (index: number, height: number) => void,
+ * @param {{ heights: Heights, tick: unknown, keyOf: (index: number) => string, placeOf: (key: string) => number |
+ *   undefined,
+ * render: (index: number) => any, onWindow: (first: number, last: number) => void, onMeasured: (index: number, height:
+ * number) => void,
  *   handle: { current: TallHandle | null }, attributes?: Record<string, unknown> }} props
  */
 export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMeasured, handle, attributes = {} }) {
@@ -53,7 +55,10 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
   const settle = () => {
     const element = scroller.current;
     if (!element) return;
-    const wanted = Math.max(Math.min(placed(element, heights, anchor.current, placeOf), heights.total - element.clientHeight), 0);
+    const wanted = Math.max(
+      Math.min(placed(element, heights, anchor.current, placeOf), heights.total - element.clientHeight),
+      0,
+    );
     if (Math.abs(element.scrollTop - wanted) >= 1) {
       element.scrollTop = wanted;
       own.current = element.scrollTop;
@@ -133,10 +138,23 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
   const last = Math.min(view.last, heights.count);
   const first = Math.max(Math.min(view.first, last - 1), 0);
   const rows = [];
-  for (let index = first; index < last; index += 1) rows.push(html`<div key=${keyOf(index) || `at-${index}`} class="tall-row" data-index=${index} role="presentation" ref=${watch}>${render(index)}</div>`);
+  for (let index = first; index < last; index += 1)
+    rows.push(
+      html`<div
+        key=${keyOf(index) || `at-${index}`}
+        class="tall-row"
+        data-index=${index}
+        role="presentation"
+        ref=${watch}
+      >
+        ${render(index)}
+      </div>`,
+    );
   return html`<div ref=${scroller} class="tall-list" onScroll=${scrolled} ...${attributes}>
     <div class="tall-space" role="presentation" style=${{ height: `${heights.total}px` }}>
-      <div class="tall-rows" role="presentation" style=${{ transform: `translateY(${heights.top(first)}px)` }}>${rows}</div>
+      <div class="tall-rows" role="presentation" style=${{ transform: `translateY(${heights.top(first)}px)` }}>
+        ${rows}
+      </div>
     </div>
   </div>`;
 }
@@ -153,7 +171,12 @@ function anchored(element, heights, keyOf) {
   return { kind: "row", key: keyOf(index), index, delta: element.scrollTop - heights.top(index) };
 }
 
-/** @param {HTMLElement} element @param {Heights} heights @param {Anchor} anchor @param {(key: string) => number | undefined} placeOf */
+/**
+ * @param {HTMLElement} element
+ * @param {Heights} heights
+ * @param {Anchor} anchor
+ * @param {(key: string) => number | undefined} placeOf
+ */
 function placed(element, heights, anchor, placeOf) {
   const end = heights.total - element.clientHeight;
   if (anchor.kind === "end") return end;

@@ -4,7 +4,10 @@
 import { h, html, signal } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
 
-/** @typedef {{ id: number, message: string, hint: string, tone: "plain" | "bad", action?: { label: string, run: () => void } }} Toast */
+/**
+ * @typedef {{ id: number, message: string, hint: string, tone: "plain" | "bad", action?: { label: string, run: () =>
+ *   void } }} Toast
+ */
 
 /** @type {import("../vendor/preact.js").Signal<Toast[]>} */
 const shown = signal([]);
@@ -17,7 +20,9 @@ let last = 0;
  */
 export function toast(message, { hint = "", tone = "plain", action } = {}) {
   const id = (last += 1);
-  shown.value = [...shown.value.filter((each) => each.message !== message), { id, message, hint, tone, action }].slice(-3);
+  shown.value = [...shown.value.filter((each) => each.message !== message), { id, message, hint, tone, action }].slice(
+    -3,
+  );
   if (tone === "plain" && !action) setTimeout(() => close(id), 4000);
   return () => close(id);
 }
@@ -42,8 +47,23 @@ export function Toasts() {
     ${shown.value.map(
       (each) => html`<div key=${each.id} class=${`toast ${each.tone}`}>
         <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
-        ${each.action ? html`<button type="button" class="button" onClick=${() => { each.action?.run(); close(each.id); }}>${each.action.label}</button>` : null}
-        <button type="button" class="button quiet icon" aria-label="Close message" onClick=${() => close(each.id)}>${h(Icon, { name: "close" })}</button>
+        ${
+          each.action
+            ? html`<button
+                type="button"
+                class="button"
+                onClick=${() => {
+                  each.action?.run();
+                  close(each.id);
+                }}
+              >
+                ${each.action.label}
+              </button>`
+            : null
+        }
+        <button type="button" class="button quiet icon" aria-label="Close message" onClick=${() => close(each.id)}>
+          ${h(Icon, { name: "close" })}
+        </button>
       </div>`,
     )}
   </div>`;

@@ -1,8 +1,8 @@
 // @ts-check
 /** A list of which only the rows in sight are in the document. New rows above do not move what is being read. */
 
-import { offsetsOf, rowAt } from "./core/rows.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { offsetsOf, rowAt } from "./core/rows.js";
 
 const BEYOND = 8;
 
@@ -12,7 +12,16 @@ const BEYOND = 8;
  * @param {{ keys: readonly string[], heights: readonly number[], active: number, render: (index: number) => any,
  *   attributes?: Record<string, unknown>, header?: any, headerHeight?: number, onNearEnd?: () => void }} props
  */
-export function VirtualList({ keys, heights, active, render, attributes = {}, header = null, headerHeight = 0, onNearEnd }) {
+export function VirtualList({
+  keys,
+  heights,
+  active,
+  render,
+  attributes = {},
+  header = null,
+  headerHeight = 0,
+  onNearEnd,
+}) {
   /** @type {{ current: HTMLDivElement | null }} */
   const scroller = useRef(null);
   const offsets = useMemo(() => offsetsOf(heights), [heights]);
@@ -72,7 +81,9 @@ export function VirtualList({ keys, heights, active, render, attributes = {}, he
   const rows = [];
   for (let index = first; index < last; index += 1) {
     const place = { transform: `translateY(${offsets[index]}px)`, height: `${heights[index]}px` };
-    rows.push(html`<div key=${keys[index]} class="virtual-row" role="presentation" style=${place}>${render(index)}</div>`);
+    rows.push(
+      html`<div key=${keys[index]} class="virtual-row" role="presentation" style=${place}>${render(index)}</div>`,
+    );
   }
   return html`<div ref=${scroller} class="virtual-list" onScroll=${measure} ...${attributes}>
     ${header}

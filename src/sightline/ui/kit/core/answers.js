@@ -5,7 +5,10 @@
 /** @typedef {import("../../api-types.d.ts").Block} Block */
 /** @typedef {Partial<import("../../api-types.d.ts").CitationShown>} Citation */
 /** @typedef {{ number: number, title: string, url: string, quotes: string[] }} Source */
-/** What of an answer is drawn. @typedef {Pick<import("../../api-types.d.ts").AnswerShown, "blocks" | "citations">} AnswerShown */
+/**
+ * What of an answer is drawn.
+ * @typedef {Pick<import("../../api-types.d.ts").AnswerShown, "blocks" | "citations">} AnswerShown
+ */
 
 const LONGEST_SUMMARY = 90;
 
@@ -52,7 +55,11 @@ export function argumentsLine(args) {
   }
   if (value === null || typeof value !== "object") return shortened(String(value ?? ""));
   const entries = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
-  return shortened(entries.map(([name, each]) => `${name ? `${name}: ` : ""}${typeof each === "string" ? each : JSON.stringify(each)}`).join(", "));
+  return shortened(
+    entries
+      .map(([name, each]) => `${name ? `${name}: ` : ""}${typeof each === "string" ? each : JSON.stringify(each)}`)
+      .join(", "),
+  );
 }
 
 /** @param {string} text */

@@ -38,10 +38,12 @@ export class Edits {
   /** @param {Wiring} wiring */
   constructor(wiring) {
     this._wiring = wiring;
-    this._later = wiring.later ?? ((run, after) => {
-      const timer = setTimeout(run, after);
-      return () => clearTimeout(timer);
-    });
+    this._later =
+      wiring.later ??
+      ((run, after) => {
+        const timer = setTimeout(run, after);
+        return () => clearTimeout(timer);
+      });
     /** @type {Map<string, { target: Target, text: string }>} */
     this._typed = new Map();
     /** @type {Promise<boolean>} */
@@ -89,7 +91,11 @@ export class Edits {
     return this._told;
   }
 
-  /** An operation after everything that was typed before it. @param {Operation} operation @returns {Promise<boolean>} */
+  /**
+   * An operation after everything that was typed before it.
+   * @param {Operation} operation
+   * @returns {Promise<boolean>}
+   */
   apply(operation) {
     void this.flush();
     return this._tell(operation);

@@ -47,7 +47,9 @@ export function completed(text, at, completion) {
  */
 export function fitting(offers, asked, text, at) {
   if (asked === text) return offers;
-  return offers.filter((each) => each.text.toLowerCase().startsWith(text.slice(each.from ?? termStart(text, at), at).toLowerCase()));
+  return offers.filter((each) =>
+    each.text.toLowerCase().startsWith(text.slice(each.from ?? termStart(text, at), at).toLowerCase()),
+  );
 }
 
 /**

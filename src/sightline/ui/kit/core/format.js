@@ -24,7 +24,11 @@ export function whole(count) {
 export function short(count) {
   if (count == null) return "";
   if (count < 1000) return String(Math.round(count));
-  for (const [size, letter] of /** @type {[number, string][]} */ ([[1e3, "k"], [1e6, "M"], [1e9, "G"]])) {
+  for (const [size, letter] of /** @type {[number, string][]} */ ([
+    [1e3, "k"],
+    [1e6, "M"],
+    [1e9, "G"],
+  ])) {
     const scaled = count / size;
     if (scaled < 9.95) return `${scaled.toFixed(1).replace(/\.0$/, "")}${letter}`;
     if (scaled < 999.5) return `${Math.round(scaled)}${letter}`;

@@ -101,7 +101,10 @@ function past(reader, pattern) {
   return (reader.at = pattern.lastIndex);
 }
 
-/** By hand, since a pattern with a choice inside a repetition runs out of stack on a long string. @param {Reader} reader */
+/**
+ * By hand, since a pattern with a choice inside a repetition runs out of stack on a long string.
+ * @param {Reader} reader
+ */
 function pastString(reader) {
   const { text } = reader;
   if (text[reader.at] !== '"') throw new NotJson();
@@ -126,7 +129,10 @@ export function exactValue(text) {
   const raw = /** @type {{ rawJSON?: (text: string) => unknown }} */ (/** @type {unknown} */ (JSON)).rawJSON;
   if (!raw) return JSON.parse(text);
   /** @param {string} _key @param {unknown} value @param {{ source?: string }} [context] */
-  const kept = (_key, value, context) => (typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? raw(context.source) : value);
+  const kept = (_key, value, context) =>
+    typeof value === "number" && context?.source !== undefined && String(value) !== context.source
+      ? raw(context.source)
+      : value;
   return JSON.parse(text, kept);
 }
 
@@ -230,7 +236,7 @@ export function wrapped(row, text, columns) {
   if (row.to - row.from <= most) return [row];
   /** @type {Row[]} */
   const rows = [];
-  for (let from = row.from; from < row.to; ) {
+  for (let from = row.from; from < row.to;) {
     let to = Math.min(row.to, from + most);
     const code = text.charCodeAt(to);
     if (to < row.to && code >= 0xdc00 && code <= 0xdfff) to++;

@@ -38,7 +38,25 @@ export function followed(known, before, key) {
 }
 
 /** @type {Record<string, string>} */
-const CAPS = { ctrl: "Ctrl", alt: "Alt", shift: "Shift", enter: "↵", escape: "Esc", up: "↑", down: "↓", left: "←", right: "→", space: "Space", pagedown: "PgDn", pageup: "PgUp", home: "Home", end: "End", tab: "Tab", backspace: "⌫", delete: "Del" };
+const CAPS = {
+  ctrl: "Ctrl",
+  alt: "Alt",
+  shift: "Shift",
+  enter: "↵",
+  escape: "Esc",
+  up: "↑",
+  down: "↓",
+  left: "←",
+  right: "→",
+  space: "Space",
+  pagedown: "PgDn",
+  pageup: "PgUp",
+  home: "Home",
+  end: "End",
+  tab: "Tab",
+  backspace: "⌫",
+  delete: "Del",
+};
 
 /**
  * Keys as caps: `g t` gives two steps of one cap each, `ctrl+k` one step of two, and so does `D`, which needs shift.

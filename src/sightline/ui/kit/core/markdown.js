@@ -4,28 +4,10 @@
  * ever http, https or mailto. HTML in the source is text like any other. The work is linear in the length of the text.
  */
 
-import { formulaAt, formulaBlock } from "./maths.js";
+import { DEEPEST, inline } from "./markdown-inline.js";
+import { formulaBlock } from "./maths.js";
 
-/** @typedef {string | Element} Node */
-/**
- * @typedef {object} Element
- * @property {Tag} tag
- * @property {Node[]} children
- * @property {string} [href]
- * @property {string} [src]
- * @property {string} [language]
- * @property {number} [start]
- * @property {boolean} [checked]
- * @property {"left" | "center" | "right"} [align]
- * @property {boolean} [isDisplay] of a formula: it stands alone
- * @property {boolean} [isUnfinished] of a formula: its end has not come yet
- */
-/** What else is read: formulas, and as `isOpen` a text that is still being written. @typedef {{ hasMaths?: boolean, isOpen?: boolean }} Ways */
-/** @typedef {"p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "hr" | "blockquote" | "ul" | "ol" | "li" | "pre" | "table" | "thead" | "tbody" | "tr" | "th" | "td" | "code" | "strong" | "em" | "del" | "a" | "img" | "remote" | "markup" | "math"} Tag */
-
-const DEEPEST = 8;
-/** A paragraph that is longer than this is shown as it is: nobody reads emphasis in it. */
-const LONGEST_INLINE = 40_000;
+/** @import { Element, Node, Tag, Ways } from "./markdown-inline.js" */
 
 /** @type {Ways} */
 const PLAIN = {};
@@ -35,7 +17,10 @@ export function parse(text, ways = PLAIN) {
   return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0, ways);
 }
 
-/** A text that was read, with the places where its blocks begin. @typedef {{ text: string, elements: Element[], starts: number[], ways: Ways }} Grown */
+/**
+ * A text that was read, with the places where its blocks begin.
+ * @typedef {{ text: string, elements: Element[], starts: number[], ways: Ways }} Grown
+ */
 
 /**
  * The same for a text that grows at its end: what stands before its last two blocks stays the very same elements.
@@ -46,7 +31,11 @@ export function parse(text, ways = PLAIN) {
  */
 export function grown(before, text, ways = PLAIN) {
   if (before?.text === text && before.ways.isOpen === ways.isOpen) return before;
-  const isMore = before?.ways.isOpen && before.ways.hasMaths === ways.hasMaths && !text.includes("\r") && text.startsWith(before.text);
+  const isMore =
+    before?.ways.isOpen &&
+    before.ways.hasMaths === ways.hasMaths &&
+    !text.includes("\r") &&
+    text.startsWith(before.text);
   const kept = isMore ? Math.max(before.elements.length - 2, 0) : 0;
   const from = kept && before ? before.starts[kept] : 0;
   const lines = text.slice(from).replaceAll("\r\n", "\n").split("\n");
@@ -70,23 +59,6 @@ function placesOf(lines, from) {
     at += line.length + 1;
     return start;
   });
-}
-
-/**
- * An address that may stand in a link; null for everything that could run, phone home by itself or lie about its kind.
- * @param {string} text
- * @returns {string | null}
- */
-export function safeAddress(text) {
-  const address = text.trim();
-  // Browsers skip control signs and white space inside a scheme; an address that has any is not one.
-  if (/[\u0000-\u0020\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(address)) return null;
-  return /^(?:https?:\/\/[^/\\]|mailto:[^/\\?])/i.test(address) ? address : null;
-}
-
-/** An image that is in the text itself, and of a kind that cannot hold a script. @param {string} text @returns {string | null} */
-export function safeImage(text) {
-  return /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp);base64,[A-Za-z0-9+/=]+$/i.test(text.trim()) ? text.trim() : null;
 }
 
 // No pattern has two repetitions side by side that take the same sign: one of them would be tried again for each sign.
@@ -116,7 +88,12 @@ function blocks(lines, depth, ways, starts) {
       continue;
     }
     starts?.push(at);
-    const read = fenced(lines, at) ?? displayed(lines, at, ways) ?? headed(line, at, ways) ?? (depth < DEEPEST ? quoted(lines, at, depth, ways) ?? listed(lines, at, depth, ways) : null) ?? tabled(lines, at, ways);
+    const read =
+      fenced(lines, at) ??
+      displayed(lines, at, ways) ??
+      headed(line, at, ways) ??
+      (depth < DEEPEST ? (quoted(lines, at, depth, ways) ?? listed(lines, at, depth, ways)) : null) ??
+      tabled(lines, at, ways);
     if (read) {
       found.push(read.element);
       at = read.next;
@@ -139,7 +116,8 @@ function interrupts(lines, at, depth, ways) {
   const line = lines[at];
   const first = line.trimStart()[0];
   if (first === "$" || first === "\\") return displayed(lines, at, ways) !== null;
-  if (first === "<" || lines[at - 1].trimStart()[0] === "<") return MARKUP_LINE.test(line) || MARKUP_LINE.test(lines[at - 1]);
+  if (first === "<" || lines[at - 1].trimStart()[0] === "<")
+    return MARKUP_LINE.test(line) || MARKUP_LINE.test(lines[at - 1]);
   if (!"`~#-*_>+0123456789|".includes(first)) return false;
   if (FENCE.test(line) || HEADING.test(line) || RULE.test(line)) return true;
   if (depth >= DEEPEST) return false;
@@ -168,7 +146,10 @@ function displayed(lines, at, ways) {
   const formula = ways.hasMaths ? formulaBlock(lines, at, ways.isOpen ?? false) : null;
   if (!formula) return null;
   const { source, isUnfinished, next } = formula;
-  return { element: { tag: "math", isDisplay: true, ...(isUnfinished ? { isUnfinished } : {}), children: [source] }, next };
+  return {
+    element: { tag: "math", isDisplay: true, ...(isUnfinished ? { isUnfinished } : {}), children: [source] },
+    next,
+  };
 }
 
 /** @param {string} line @param {number} at @param {Ways} ways @returns {Read | null} */
@@ -177,7 +158,10 @@ function headed(line, at, ways) {
   const heading = HEADING.exec(line);
   if (!heading) return null;
   const tag = /** @type {Tag} */ (`h${heading[1].length}`);
-  const words = heading[2].trim().replace(/(?:^|[ \t])#+$/, "").trimEnd();
+  const words = heading[2]
+    .trim()
+    .replace(/(?:^|[ \t])#+$/, "")
+    .trimEnd();
   return { element: { tag, children: inline(words, 0, ways) }, next: at + 1 };
 }
 
@@ -208,7 +192,12 @@ function listed(lines, at, depth, ways) {
       const line = lines[next];
       const isBlank = !line.trim();
       const indent = line.length - line.trimStart().length;
-      if (!isBlank && indent < Math.min(width, 2) && (!lines[next - 1].trim() || ITEM.test(line) || interrupts(lines, next, depth, ways))) break;
+      if (
+        !isBlank &&
+        indent < Math.min(width, 2) &&
+        (!lines[next - 1].trim() || ITEM.test(line) || interrupts(lines, next, depth, ways))
+      )
+        break;
       // Two blank lines, or one before something that is not indented, end the item.
       if (isBlank && !/^\s{2,}\S/.test(lines[next + 1] ?? "") && !ITEM.test(lines[next + 1] ?? "")) break;
       inner.push(line.slice(Math.min(indent, width)));
@@ -246,194 +235,26 @@ function tabled(lines, at, ways) {
   const row = (line, tag) => {
     // A row that lacks cells gets none: else a few short rows under a wide head would be more than a browser can draw.
     const said = cells(line).slice(0, aligns.length);
-    return { tag: "tr", children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell, 0, ways) })) };
+    return {
+      tag: "tr",
+      children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell, 0, ways) })),
+    };
   };
   let end = at + 2;
   while (end < lines.length && lines[end].trim() && lines[end].includes("|")) end++;
   const body = lines.slice(at + 2, end).map((line) => row(line, "td"));
-  const children = [{ tag: /** @type {Tag} */ ("thead"), children: [row(lines[at], "th")] }, { tag: /** @type {Tag} */ ("tbody"), children: body }];
+  const children = [
+    { tag: /** @type {Tag} */ ("thead"), children: [row(lines[at], "th")] },
+    { tag: /** @type {Tag} */ ("tbody"), children: body },
+  ];
   return { element: { tag: "table", children }, next: end };
 }
 
 /** @param {string} line @returns {string[]} */
 function cells(line) {
-  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  const inner = line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "");
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
-}
-
-const SPECIAL = /[\\`*_~[!<$]|https?:\/\//g;
-const PUNCTUATION = /[!-/:-@[-`{-~]/;
-
-/**
- * What stands inside a block. Every sign that could open something looks ahead for its end with one search; a search
- * that found nothing is not made again.
- * @param {string} text
- * @param {number} [depth]
- * @param {Ways} [ways]
- * @returns {Node[]}
- */
-export function inline(text, depth = 0, ways = PLAIN) {
-  if (text.length > LONGEST_INLINE || depth > DEEPEST) return text ? [text] : [];
-  /** @type {Node[]} */
-  const found = [];
-  /** @type {Set<string>} */
-  const missing = new Set();
-  let plain = 0;
-  let at = 0;
-  while (at < text.length) {
-    SPECIAL.lastIndex = at;
-    const match = SPECIAL.exec(text);
-    if (!match) break;
-    const read = opened(text, match.index, match[0], missing, depth, ways);
-    if (!read) {
-      at = match.index + match[0].length;
-      continue;
-    }
-    if (match.index > plain) found.push(text.slice(plain, match.index));
-    found.push(...read.nodes);
-    plain = at = read.next;
-  }
-  if (plain < text.length) found.push(text.slice(plain));
-  return found;
-}
-
-/** @typedef {{ nodes: Node[], next: number }} Piece */
-
-/**
- * @param {string} text
- * @param {number} at
- * @param {string} sign
- * @param {Set<string>} missing
- * @param {number} depth
- * @param {Ways} ways
- * @returns {Piece | null}
- */
-function opened(text, at, sign, missing, depth, ways) {
-  const formula = ways.hasMaths && (sign === "$" || sign === "\\") ? formulaAt(text, at, missing) : null;
-  if (formula) return { nodes: [{ tag: "math", isDisplay: formula.isDisplay, children: [formula.source] }], next: formula.next };
-  switch (sign) {
-    case "$":
-      return null;
-    case "\\":
-      return PUNCTUATION.test(text[at + 1] ?? "") ? { nodes: [text[at + 1]], next: at + 2 } : null;
-    case "`":
-      return codeSpan(text, at, missing);
-    case "*":
-    case "_":
-    case "~":
-      return emphasis(text, at, missing, depth, ways);
-    case "!":
-      return text[at + 1] === "[" ? linked(text, at + 1, missing, depth, ways, true) : null;
-    case "[":
-      return linked(text, at, missing, depth, ways, false);
-    case "<":
-      return markup(text, at);
-    default:
-      return bare(text, at);
-  }
-}
-
-/** @param {string} text @param {number} at @param {Set<string>} missing @returns {Piece | null} */
-function codeSpan(text, at, missing) {
-  let ticks = 1;
-  while (text[at + ticks] === "`") ticks++;
-  const fence = "`".repeat(ticks);
-  if (missing.has(fence)) return { nodes: [fence], next: at + ticks };
-  let end = text.indexOf(fence, at + ticks);
-  while (end >= 0 && text[end + ticks] === "`") {
-    let run = end;
-    while (text[run] === "`") run++;
-    end = text.indexOf(fence, run);
-  }
-  if (end < 0) {
-    missing.add(fence);
-    return { nodes: [fence], next: at + ticks };
-  }
-  const inner = text.slice(at + ticks, end);
-  const trimmed = inner.startsWith(" ") && inner.endsWith(" ") && inner.trim() ? inner.slice(1, -1) : inner;
-  return { nodes: [{ tag: "code", children: [trimmed] }], next: end + ticks };
-}
-
-/** @param {string} text @param {number} at @param {Set<string>} missing @param {number} depth @param {Ways} ways @returns {Piece | null} */
-function emphasis(text, at, missing, depth, ways) {
-  const sign = text[at];
-  const isDouble = text[at + 1] === sign;
-  if (sign === "~" && !isDouble) return null;
-  const mark = isDouble ? sign + sign : sign;
-  const from = at + mark.length;
-  if (missing.has(mark) || !text[from] || /\s/.test(text[from]) || (sign === "_" && /[\p{L}\p{N}]/u.test(text[at - 1] ?? ""))) return null;
-  let end = text.indexOf(mark, from + 1);
-  for (let tries = 0; end >= 0; end = text.indexOf(mark, end + mark.length)) {
-    const isInside = /\s/.test(text[end - 1]) || text[end - 1] === "\\" || (sign === "_" && /[\p{L}\p{N}]/u.test(text[end + mark.length] ?? ""));
-    const isLonger = !isDouble && (text[end + 1] === sign || text[end - 1] === sign);
-    if (!isInside && !isLonger) break;
-    if (++tries > 50) return null;
-  }
-  if (end < 0) {
-    missing.add(mark);
-    return null;
-  }
-  const tag = sign === "~" ? "del" : isDouble ? "strong" : "em";
-  return { nodes: [{ tag, children: inline(text.slice(from, end), depth + 1, ways) }], next: end + mark.length };
-}
-
-const DESTINATION = /\]\(\s{0,3}<?([^\s<>()]{0,2000}(?:\([^\s<>()]{0,500}\)[^\s<>()]{0,500})?|data:[^\s<>()]+)>?(?:\s+"[^"]{0,300}")?\s{0,3}\)/y;
-
-/**
- * @param {string} text
- * @param {number} at where the bracket stands
- * @param {Set<string>} missing
- * @param {number} depth
- * @param {Ways} ways
- * @param {boolean} isImage
- * @returns {Piece | null}
- */
-function linked(text, at, missing, depth, ways, isImage) {
-  if (missing.has("](")) return null;
-  const close = text.indexOf("](", at);
-  if (close < 0) {
-    missing.add("](");
-    return null;
-  }
-  if (close - at > 1000 || text.slice(at + 1, close).includes("[")) return null;
-  DESTINATION.lastIndex = close;
-  const match = DESTINATION.exec(text);
-  if (!match) return null;
-  const label = text.slice(at + 1, close);
-  const next = close + match[0].length;
-  if (isImage) {
-    const src = safeImage(match[1]);
-    if (src) return { nodes: [{ tag: "img", src, children: [label] }], next };
-    const href = safeAddress(match[1]);
-    return href ? { nodes: [{ tag: "remote", href, children: [label || href] }], next } : null;
-  }
-  const href = safeAddress(match[1]);
-  // An address that is not safe stays what it is: text that a person can read.
-  return href ? { nodes: [{ tag: "a", href, children: inline(label, depth + 1, ways) }], next } : null;
-}
-
-const MARKUP = /<(?:\/?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,400})?\/?|!--[^<>]{0,400}--)>/y;
-
-/** Tags are shown as the text that they are, only quieter. @param {string} text @param {number} at @returns {Piece | null} */
-function markup(text, at) {
-  MARKUP.lastIndex = at;
-  const match = MARKUP.exec(text);
-  if (match) return { nodes: [{ tag: "markup", children: [match[0]] }], next: at + match[0].length };
-  const auto = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
-  auto.lastIndex = at;
-  const link = auto.exec(text);
-  const href = link ? safeAddress(link[1]) : null;
-  return link && href ? { nodes: [{ tag: "a", href, children: [link[1]] }], next: at + link[0].length } : null;
-}
-
-/** @param {string} text @param {number} at @returns {Piece | null} */
-function bare(text, at) {
-  const pattern = /https?:\/\/[^\s<>"'`\\|^{}]{1,2000}/y;
-  pattern.lastIndex = at;
-  const match = pattern.exec(text);
-  if (!match || /[\p{L}\p{N}]/u.test(text[at - 1] ?? "")) return null;
-  let address = match[0].replace(/[.,;:!?*_~\]]+$/, "");
-  if (address.endsWith(")") && !address.includes("(")) address = address.slice(0, -1);
-  const href = safeAddress(address);
-  return href ? { nodes: [{ tag: "a", href, children: [address] }], next: at + address.length } : null;
 }

@@ -1,15 +1,35 @@
 // @ts-check
 /**
- * A formula's tree with only what MathML Core knows and a page can bear: a closed set of elements, attributes and styles.
+ * A formula's tree with only what MathML Core knows and a page can bear: a closed set of elements, attributes and
+ * styles.
  * Links, pictures, ids and whatever else a formula could ask for are not in it.
  */
 
 /** @import { MathTree } from "../../vendor/temml.js" */
-/** @typedef {string | { tag: string, attributes: Record<string, string>, style: Record<string, string>, children: MathPiece[] }} MathPiece */
+/**
+ * @typedef {string | { tag: string, attributes: Record<string, string>, style: Record<string, string>, children:
+ *   MathPiece[] }} MathPiece
+ */
 
-const TAGS = new Set("math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics".split(" "));
-const ATTRIBUTES = new Set("accent accentunder columnspan columnalign depth dir display displaystyle fence form height largeop linethickness lspace mathbackground mathcolor mathsize mathvariant maxsize minsize movablelimits notation rowspan rspace scriptlevel separator stretchy symmetric voffset width".split(" "));
-const STYLES = new Set("border borderTop borderBottom borderLeft borderRight color backgroundColor display fontWeight mathDepth math-depth padding paddingTop paddingBottom paddingLeft paddingRight textAlign width whiteSpace".split(" "));
+const TAGS = new Set(
+  [
+    "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms",
+    "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics",
+  ].flatMap((line) => line.split(" ")),
+);
+const ATTRIBUTES = new Set(
+  [
+    "accent accentunder columnspan columnalign depth dir display displaystyle fence form height largeop",
+    "linethickness lspace mathbackground mathcolor mathsize mathvariant maxsize minsize movablelimits",
+    "notation rowspan rspace scriptlevel separator stretchy symmetric voffset width",
+  ].flatMap((line) => line.split(" ")),
+);
+const STYLES = new Set(
+  [
+    "border borderTop borderBottom borderLeft borderRight color backgroundColor display fontWeight mathDepth",
+    "math-depth padding paddingTop paddingBottom paddingLeft paddingRight textAlign width whiteSpace",
+  ].flatMap((line) => line.split(" ")),
+);
 /** Of the classes those that the page has a style for. */
 const CLASSES = /^(?:tml-[a-z0-9-]+|mathcal|mathscr|menclose|upstrike|downstrike|sout)$/;
 const VALUE = /^[#\w .%+,()-]{1,60}$/;
@@ -44,6 +64,9 @@ function inside(tree, left) {
 
 /** @param {Record<string, unknown> | undefined} told @param {Set<string>} known @returns {Record<string, string>} */
 function allowed(told, known) {
-  const entries = Object.entries(told ?? {}).filter(([name, value]) => known.has(name) && value != null && VALUE.test(String(value)) && !/url|expression|var/i.test(String(value)));
+  const entries = Object.entries(told ?? {}).filter(
+    ([name, value]) =>
+      known.has(name) && value != null && VALUE.test(String(value)) && !/url|expression|var/i.test(String(value)),
+  );
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }

@@ -1,12 +1,18 @@
 // @ts-check
-/** Where formulas stand in a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like one, as a price does, is text. */
+/**
+ * Where formulas stand in a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like one, as a price does, is
+ * text.
+ */
 
-/** `next` is where reading goes on: a place in a text, or a line of a block. @typedef {{ source: string, isDisplay: boolean, next: number }} Formula */
+/**
+ * `next` is where reading goes on: a place in a text, or a line of a block.
+ * @typedef {{ source: string, isDisplay: boolean, next: number }} Formula
+ */
 
 const LONGEST = 5000;
 const MOST_LINES = 200;
 /** @type {Record<string, string>} */
-const CLOSING = { "$$": "$$", "\\[": "\\]", "\\(": "\\)" };
+const CLOSING = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
 const BLOCK = /^ {0,3}(\$\$|\\\[)/;
 
 /** Whether a text can hold a formula at all. @param {string} text */
@@ -48,7 +54,8 @@ function inDollars(text, at, missing) {
 }
 
 /**
- * The formula that fills the lines from here on; with `isOpen` one whose end has not come yet is told with its lines so far.
+ * The formula that fills the lines from here on; with `isOpen` one whose end has not come yet is told with its lines so
+ * far.
  * @param {readonly string[]} lines
  * @param {number} at
  * @param {boolean} isOpen
@@ -66,11 +73,14 @@ export function formulaBlock(lines, at, isOpen) {
     const end = line.indexOf(closing);
     if (end >= 0) {
       const source = [...inner, line.slice(0, end)].join("\n").trim();
-      return line.slice(end + 2).trim() || !source ? null : { source, isDisplay: true, next: next + 1, isUnfinished: false };
+      return line.slice(end + 2).trim() || !source
+        ? null
+        : { source, isDisplay: true, next: next + 1, isUnfinished: false };
     }
     inner.push(line);
     size += line.length;
-    if (isOpen && next === lines.length - 1) return { source: inner.join("\n").trim(), isDisplay: true, next: lines.length, isUnfinished: true };
+    if (isOpen && next === lines.length - 1)
+      return { source: inner.join("\n").trim(), isDisplay: true, next: lines.length, isUnfinished: true };
   }
   return null;
 }

@@ -1,7 +1,14 @@
 // @ts-check
 /** Where the page is, as the hash of its address, and back. */
 
-/** @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat", filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?: string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?: string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | { view: "eval-trend", suite: string } | { view: "runs", compare?: string } | { view: "run", id: string } | { view: "compare", a: string, b: string }} Route */
+/**
+ * @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat",
+ *   filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?:
+ *   string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?:
+ *   string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | {
+ *   view: "eval-trend", suite: string } | { view: "runs", compare?: string } | { view: "run", id: string } | { view:
+ *   "compare", a: string, b: string }} Route
+ */
 
 /** The tabs of a request; the first is the usual one. */
 export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
@@ -16,7 +23,8 @@ export function routeOf(hash) {
   if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
   if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
-  if (place === "runs") return id ? { view: "run", id } : { view: "runs", compare: new URLSearchParams(query).get("compare") ?? "" };
+  if (place === "runs")
+    return id ? { view: "run", id } : { view: "runs", compare: new URLSearchParams(query).get("compare") ?? "" };
   return { view: place === "chat" ? "chat" : "traffic", filter: new URLSearchParams(query).get("filter") ?? "" };
 }
 
@@ -55,21 +63,47 @@ function evalRoute(id, tab, other, query) {
   if (!id) return { view: "evals", ...told({ suite: said("suite"), compare: said("compare") }) };
   if (id === "trend") return { view: "eval-trend", suite: said("suite") };
   const among = told({ filter: said("filter"), order: said("order") === "suite" ? "suite" : "" });
-  if (tab === "case") return { view: "eval-case", id, case: said("case"), target: said("target"), trial: Number(said("trial")) || 0, ...among };
-  if (tab === "compare" && other) return { view: "eval-compare", a: id, b: other, ...told({ targetA: said("a"), targetB: said("b") }) };
+  if (tab === "case")
+    return {
+      view: "eval-case",
+      id,
+      case: said("case"),
+      target: said("target"),
+      trial: Number(said("trial")) || 0,
+      ...among,
+    };
+  if (tab === "compare" && other)
+    return { view: "eval-compare", a: id, b: other, ...told({ targetA: said("a"), targetB: said("b") }) };
   return { view: "eval", id, ...among };
 }
 
 /** @param {Extract<Route, { view: "evals" | "eval" | "eval-case" | "eval-compare" | "eval-trend" }>} route */
 function evalHash(route) {
-  const asked = (/** @type {Record<string, string>} */ said) => { const query = String(new URLSearchParams(told(said))); return query ? `?${query}` : ""; };
+  const asked = (/** @type {Record<string, string>} */ said) => {
+    const query = String(new URLSearchParams(told(said)));
+    return query ? `?${query}` : "";
+  };
   switch (route.view) {
     case "eval":
-      return `#/evals/${encodeURIComponent(route.id)}${asked({ filter: route.filter ?? "", order: route.order ?? "" })}`;
+      return (
+        `#/evals/${encodeURIComponent(route.id)}` + asked({ filter: route.filter ?? "", order: route.order ?? "" })
+      );
     case "eval-case":
-      return `#/evals/${encodeURIComponent(route.id)}/case${asked({ case: route.case, target: route.target, trial: route.trial ? String(route.trial) : "", filter: route.filter ?? "", order: route.order ?? "" })}`;
+      return (
+        `#/evals/${encodeURIComponent(route.id)}/case` +
+        asked({
+          case: route.case,
+          target: route.target,
+          trial: route.trial ? String(route.trial) : "",
+          filter: route.filter ?? "",
+          order: route.order ?? "",
+        })
+      );
     case "eval-compare":
-      return `#/evals/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}${asked({ a: route.targetA ?? "", b: route.targetB ?? "" })}`;
+      return (
+        `#/evals/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}` +
+        asked({ a: route.targetA ?? "", b: route.targetB ?? "" })
+      );
     case "eval-trend":
       return `#/evals/trend${asked({ suite: route.suite })}`;
     default:

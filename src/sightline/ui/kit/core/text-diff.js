@@ -129,12 +129,22 @@ export function lineSpans(a, b) {
     return [[{ text: a, changed: true }], [{ text: b, changed: true }]];
   }
   return [
-    spansOf(left, found.map(({ from, to }) => [from, to])),
-    spansOf(right, found.map(({ fromB, toB }) => [fromB, toB])),
+    spansOf(
+      left,
+      found.map(({ from, to }) => [from, to]),
+    ),
+    spansOf(
+      right,
+      found.map(({ fromB, toB }) => [fromB, toB]),
+    ),
   ];
 }
 
-/** @param {string} a @param {string} b @returns {[number, number, number]} where the texts part, and where each meets again */
+/**
+ * @param {string} a
+ * @param {string} b
+ * @returns {[number, number, number]} where the texts part, and where each meets again
+ */
 export function core(a, b) {
   const most = Math.min(a.length, b.length);
   let from = 0;
@@ -282,7 +292,7 @@ function startsOf(list, at) {
 /** Each string of a JSON text, and each stretch between two of them. @param {string} text @returns {string[]} */
 function strings(text) {
   const found = [];
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     let end = text.indexOf('"', at);
     if (end === at) {
       end += 1;

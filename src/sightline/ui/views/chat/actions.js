@@ -1,26 +1,31 @@
 // @ts-check
-/** What a person does in the chat: ask, break off, ask again, mark, move, delete. Refusals are shown where they belong. */
+/**
+ * What a person does in the chat: ask, break off, ask again, mark, move, delete. Refusals are shown where they belong.
+ */
 
 import { ApiError, get, post } from "../../kit/api.js";
+import { counted } from "../../kit/core/format.js";
+import { toExchange } from "../../kit/navigation.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { signal } from "../../vendor/preact.js";
+import { onHeld } from "../traffic/feed.js";
+import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, putBack, take, write } from "./draft.js";
 import { inView, look, noteSent, onChat, sending, viewId } from "./feed.js";
-import { onHeld } from "../traffic/feed.js";
-import { toExchange } from "../../kit/navigation.js";
-import { wireAttachments } from "./core/attachments.js";
-import { counted } from "../../kit/core/format.js";
-import { signal } from "../../vendor/preact.js";
-import { toast, toastError } from "../../kit/toast.js";
 
 /** @import { CommandShown, PairShown } from "./core/chat.js" */
 /** @import { Draft } from "./draft.js" */
 /** @typedef {"ask" | "wait" | "anyway"} Quota */
 /**
  * What stands above the chat.
- * @typedef {{ kind: "over-budget", error: ApiError } | { kind: "quota", error: ApiError, again: (quota: Quota) => void, onCancel: () => void }
- *   | { kind: "command", text: string, told: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier", pair: PairShown }
+ * @typedef {{ kind: "over-budget", error: ApiError } | { kind: "quota", error: ApiError, again: (quota: Quota) => void,
+ *   onCancel: () => void }
+ * | { kind: "command", text: string, told: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier",
+ * pair: PairShown }
  *   | { kind: "model", title: string, current: string, onPick: (model: string) => void }
  *   | { kind: "topic", title: string, current: string, onPick: (topic: string) => void }
- *   | { kind: "compact", ids: string[] } | { kind: "case", exchanges: string[] } | { kind: "code", title: string, text: string }
+ * | { kind: "compact", ids: string[] } | { kind: "case", exchanges: string[] } | { kind: "code", title: string, text:
+ * string }
  *   | { kind: "save", filter: string } | { kind: "topics" | "import" | "export" | "settings" }} Opened
  */
 
@@ -62,10 +67,20 @@ function codeOf(error) {
  * @param {{ hold?: boolean, step?: boolean, expect?: string, quota?: Quota, draft?: Draft }} [options]
  */
 export async function send({ hold = false, step = isStepping.value, expect = "", quota = "ask", draft } = {}) {
-  if (isPosting.value || sending.value) return void toast("An answer is on its way.", { hint: "Esc breaks it off; what you write stays here." });
+  if (isPosting.value || sending.value)
+    return void toast("An answer is on its way.", { hint: "Esc breaks it off; what you write stays here." });
   if (!draft && isEmpty()) return undefined;
   const asked = draft ?? take();
-  const own = { view: viewId, text: asked.text, attachments: wireAttachments(asked.items), quota, ...(asked.replaces && { replaces: asked.replaces }), ...(hold && { hold }), ...(step && { step }), ...(expect && { expect_sha256: expect }) };
+  const own = {
+    view: viewId,
+    text: asked.text,
+    attachments: wireAttachments(asked.items),
+    quota,
+    ...(asked.replaces && { replaces: asked.replaces }),
+    ...(hold && { hold }),
+    ...(step && { step }),
+    ...(expect && { expect_sha256: expect }),
+  };
   const stop = hold ? onceHeld() : () => {};
   isPosting.value = true;
   try {
@@ -76,7 +91,10 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
     stop();
     const isGone = asked.replaces !== "" && error instanceof ApiError && error.status === 404;
     const back = isGone ? { ...asked, replaces: "" } : asked; // the pair that it was to replace was deleted meanwhile
-    refused(error, { again: (next) => void send({ hold, step, expect, quota: next, draft: asked }), onCancel: () => putBack(back) });
+    refused(error, {
+      again: (next) => void send({ hold, step, expect, quota: next, draft: asked }),
+      onCancel: () => putBack(back),
+    });
   } finally {
     isPosting.value = false;
   }
@@ -88,16 +106,20 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
  * @param {{ again: (quota: Quota) => void, onCancel: () => void }} ways
  */
 function refused(error, { again, onCancel }) {
-  if (error instanceof ApiError && codeOf(error) === "quota_wait") return void (dialog.value = { kind: "quota", error, again, onCancel });
+  if (error instanceof ApiError && codeOf(error) === "quota_wait")
+    return void (dialog.value = { kind: "quota", error, again, onCancel });
   onCancel();
-  if (error instanceof ApiError && codeOf(error) === "user_prompt_too_large") dialog.value = { kind: "over-budget", error };
+  if (error instanceof ApiError && codeOf(error) === "user_prompt_too_large")
+    dialog.value = { kind: "over-budget", error };
   else toastError(error);
 }
 
 /** A request of the chat that is held opens in the request's own page; those of other clients do not. */
 function onceHeld() {
   const stop = onHeld(async ({ id }) => {
-    const told = await get(`/api/exchanges?${new URLSearchParams({ filter: `id:${id}`, limit: "1" })}`).catch(() => null);
+    const told = await get(`/api/exchanges?${new URLSearchParams({ filter: `id:${id}`, limit: "1" })}`).catch(
+      () => null,
+    );
     if (told?.exchanges[0]?.session !== "chat") return;
     stop();
     toExchange(id);
@@ -140,7 +162,15 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
   if (sending.value) return void toast("An answer is on its way.", { hint: "Esc breaks it off." });
   const stop = hold ? onceHeld() : () => {};
   try {
-    await inView(() => post(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`, { view: viewId, quota, ...(model && { model }), ...(hold && { hold }), ...(step && { step }) }));
+    await inView(() =>
+      post(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`, {
+        view: viewId,
+        quota,
+        ...(model && { model }),
+        ...(hold && { hold }),
+        ...(step && { step }),
+      }),
+    );
   } catch (error) {
     stop();
     refused(error, { again: (next) => void reask(pair, { model, hold, step, quota: next }), onCancel: () => {} });
@@ -148,12 +178,16 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
   return undefined;
 }
 
-/** Put a question into the input again, to be changed; the new one takes the place of the old. @param {PairShown} pair */
+/**
+ * Put a question into the input again, to be changed; the new one takes the place of the old.
+ * @param {PairShown} pair
+ */
 export async function revise(pair) {
   write({ text: pair.user_text, replaces: pair.id, items: [] });
   // A failed question is asked anew in its own topic and of its own model, which the input then shows and lets change;
   // a model that nobody has is not asked again.
-  if (pair.state === "error") await choose({ topic: pair.topic, ...(pair.model && pair.trouble?.label !== "model" && { model: pair.model }) });
+  if (pair.state === "error")
+    await choose({ topic: pair.topic, ...(pair.model && pair.trouble?.label !== "model" && { model: pair.model }) });
   if (!pair.attachments.length) return;
   try {
     const { attachmentsFrom } = await import("./attachments.js");
@@ -166,7 +200,9 @@ export async function revise(pair) {
 
 /** @param {string} pair @param {{ n: number, name: string, media_type: string }} attachment */
 async function fileOf(pair, { n, name, media_type }) {
-  const answer = await fetch(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`, { cache: "no-store" });
+  const answer = await fetch(`/api/chat/pairs/${encodeURIComponent(pair)}/media/${n}?of=question`, {
+    cache: "no-store",
+  });
   if (!answer.ok) throw new ApiError("http", "An attachment could not be loaded.", "Attach it again.", answer.status);
   return new File([await answer.arrayBuffer()], name || `attachment-${n + 1}`, { type: media_type });
 }
@@ -184,7 +220,11 @@ export async function mark(ids, how) {
 /** What was done here and can be taken back, the last at the end. @type {Step[]} */
 const steps = [];
 
-/** Say what was done; a button and a key take it back. @param {string} message @param {() => Promise<boolean>} undo whether it is settled */
+/**
+ * Say what was done; a button and a key take it back.
+ * @param {string} message
+ * @param {() => Promise<boolean>} undo whether it is settled
+ */
 export function undoable(message, undo) {
   /** @type {Step} */
   const step = { undo, close: () => {} };
@@ -239,7 +279,9 @@ export async function tryCommand(text) {
 
 /** Do what a line says, and say what was done; what it deleted can be brought back. @param {string} text */
 export async function runCommand(text) {
-  const told = /** @type {CommandShown} */ (await inView(() => post("/api/chat/command", { view: viewId, text, dry_run: false })));
+  const told = /** @type {CommandShown} */ (
+    await inView(() => post("/api/chat/command", { view: viewId, text, dry_run: false }))
+  );
   if (told.ids?.length) noteDeleted(told.ids);
   else toast(told.message ? `${told.message[0].toUpperCase()}${told.message.slice(1)}.` : "Done.");
 }

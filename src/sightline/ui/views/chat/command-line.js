@@ -1,25 +1,29 @@
 // @ts-check
 /** The command line: the filter that makes the context, commands on what it takes, and filters that were saved. */
 
-import { look, preferences, savePreferences, view } from "./feed.js";
-import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
 import { ApiError } from "../../kit/api.js";
-import { go, route } from "../../kit/navigation.js";
-import { hasCommand } from "./core/chat.js";
-import { remembered, stepped } from "./core/memory.js";
-import { h, html, signal, useRef } from "../../vendor/preact.js";
+import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
+import { go, route } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
-import { FilterBox } from "../../kit/filter-box.js";
+import { h, html, signal, useRef } from "../../vendor/preact.js";
+import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
+import { hasCommand } from "./core/chat.js";
+import { remembered, stepped } from "./core/memory.js";
 import { Counter } from "./counter.js";
+import { look, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 
 /** @import { CommandShown, Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
-const SOURCE = { lookup: "/api/chat/filter", cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
+const SOURCE = {
+  lookup: "/api/chat/filter",
+  cursor: "cursor",
+  placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete",
+};
 const MEMORY = "sightline.chat.filters";
 
 /** What the server said of the last line. @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
@@ -82,8 +86,12 @@ async function obey(text, told) {
   back();
   if (told.hud != null) return showHud(told.hud);
   if (told.export) return download(told.export);
-  if (told.compact) return void (told.compact.length ? (dialog.value = { kind: "compact", ids: [...told.compact] }) : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
-  const isSure = told.confirm === false && !told.needs_force && !told.done && told.count > 0 && /--no-confirm\b/.test(text);
+  if (told.compact)
+    return void (told.compact.length
+      ? (dialog.value = { kind: "compact", ids: [...told.compact] })
+      : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
+  const isSure =
+    told.confirm === false && !told.needs_force && !told.done && told.count > 0 && /--no-confirm\b/.test(text);
   if (isSure) return runCommand(text);
   dialog.value = { kind: "command", text, told };
   return undefined;
@@ -106,7 +114,12 @@ export function CommandLine() {
     const isControl = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
     const key = event.key.toLowerCase();
     if (["control", "meta", "alt", "shift"].includes(key)) return false;
-    const by = (isControl && key === "p") || (event.altKey && key === "arrowup") ? -1 : (isControl && key === "n") || (event.altKey && key === "arrowdown") ? 1 : 0;
+    const by =
+      (isControl && key === "p") || (event.altKey && key === "arrowup")
+        ? -1
+        : (isControl && key === "n") || (event.altKey && key === "arrowdown")
+          ? 1
+          : 0;
     if (by) {
       const list = memory();
       if (place.current.at < 0 || place.current.at > list.length) place.current = { at: list.length, own: text };
@@ -122,7 +135,17 @@ export function CommandLine() {
   };
   return html`<div id=${COMMAND} class="command-line" data-zone="command">
     ${h(ModeMark, {})}
-    ${h(FilterBox, { value: applied, refused: refused.value, isExecuted: true, source: SOURCE, group: "Chat: anywhere", reset: done.value, onFilter: (text) => void execute(text), onLeave: toView, onKey })}
+    ${h(FilterBox, {
+      value: applied,
+      refused: refused.value,
+      isExecuted: true,
+      source: SOURCE,
+      group: "Chat: anywhere",
+      reset: done.value,
+      onFilter: (text) => void execute(text),
+      onLeave: toView,
+      onKey,
+    })}
     ${h(SavedFilters, { applied })}
     ${shown ? h(Counter, { view: shown }) : null}
     ${h(ChatMenu, {})}
@@ -130,12 +153,15 @@ export function CommandLine() {
 }
 
 function ModeMark() {
-  return html`<span class=${`mode-mark ${mode.value}`} role="status" aria-label=${`Mode: ${MODES[mode.value]}`}>${MODES[mode.value]}</span>`;
+  return html`<span class=${`mode-mark ${mode.value}`} role="status" aria-label=${`Mode: ${MODES[mode.value]}`}>
+    ${MODES[mode.value]}
+  </span>`;
 }
 
 /** @param {string} text @returns {void} */
 function save(text) {
-  if (!text.trim() || hasCommand(text)) toast("There is no filter to save.", { hint: "Write one first; a command cannot be saved." });
+  if (!text.trim() || hasCommand(text))
+    toast("There is no filter to save.", { hint: "Write one first; a command cannot be saved." });
   else dialog.value = { kind: "save", filter: text.trim() };
 }
 
@@ -147,19 +173,35 @@ function SavedFilters({ applied }) {
     const before = list;
     try {
       await savePreferences({ saved_filters: list.filter((each) => each.name !== name) });
-      toast(`The filter @${name} is deleted.`, { action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) } });
+      toast(`The filter @${name} is deleted.`, {
+        action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) },
+      });
     } catch (error) {
       toastError(error);
     }
   };
   /** @type {Choice[]} */
   const choices = [
-    ...list.map((each) => ({ label: `@${each.name}`, detail: each.filter, run: () => void go({ view: "chat", filter: `@${each.name}` }) })),
+    ...list.map((each) => ({
+      label: `@${each.name}`,
+      detail: each.filter,
+      run: () => void go({ view: "chat", filter: `@${each.name}` }),
+    })),
     ...(list.length ? /** @type {Choice[]} */ (["line"]) : []),
-    { label: "Save this filter…", detail: applied || "Nothing is filtered now", run: () => void save(applied), keys: h(KeyCaps, { keys: "ctrl+s" }) },
+    {
+      label: "Save this filter…",
+      detail: applied || "Nothing is filtered now",
+      run: () => void save(applied),
+      keys: h(KeyCaps, { keys: "ctrl+s" }),
+    },
     ...list.map((each) => ({ label: `Delete @${each.name}`, isDanger: true, run: () => void forget(each.name) })),
   ];
-  return h(Menu, { label: "Saved filters", class: "button quiet icon", children: h(Icon, { name: "bookmark" }), choices });
+  return h(Menu, {
+    label: "Saved filters",
+    class: "button quiet icon",
+    children: h(Icon, { name: "bookmark" }),
+    choices,
+  });
 }
 
 function ChatMenu() {

@@ -2,9 +2,9 @@
 /** The question that is being written: kept by this tab, and measured while the person pauses. */
 
 import { post } from "../../kit/api.js";
-import { inView, view, viewId } from "./feed.js";
-import { wireAttachments } from "./core/attachments.js";
 import { effect, signal, untracked } from "../../vendor/preact.js";
+import { wireAttachments } from "./core/attachments.js";
+import { inView, view, viewId } from "./feed.js";
 
 /** @import { EstimateShown } from "./core/chat.js" */
 /** @import { Item } from "./core/attachments.js" */
@@ -58,7 +58,11 @@ export function take() {
 /** What could not be sent comes back, before what was written since. @param {Draft} draft */
 export function putBack(draft) {
   const since = text.value;
-  write({ text: since && since !== draft.text ? `${draft.text}\n\n${since}` : draft.text, items: [...draft.items, ...items.value], replaces: draft.replaces || replaces.value });
+  write({
+    text: since && since !== draft.text ? `${draft.text}\n\n${since}` : draft.text,
+    items: [...draft.items, ...items.value],
+    replaces: draft.replaces || replaces.value,
+  });
 }
 
 export function isEmpty() {
@@ -80,7 +84,14 @@ effect(() => {
   }
   timer = setTimeout(async () => {
     try {
-      const told = await inView(() => post("/api/chat/estimate", { view: viewId, text: words, attachments: wireAttachments(files), ...(old && { replaces: old }) }));
+      const told = await inView(() =>
+        post("/api/chat/estimate", {
+          view: viewId,
+          text: words,
+          attachments: wireAttachments(files),
+          ...(old && { replaces: old }),
+        }),
+      );
       if (own === number) size.value = told;
     } catch {
       if (own === number) size.value = null;

@@ -3,9 +3,10 @@
 
 import { ApiError, get, onAnnounced, onReconnect, put } from "../../kit/api.js";
 import { Heights } from "../../kit/core/heights.js";
+import { computed, signal } from "../../vendor/preact.js";
 import { fuller, heard, NOTHING } from "./core/live.js";
 import { Rows } from "./core/rows.js";
-import { computed, signal } from "../../vendor/preact.js";
+import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
 /** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "./core/chat.js" */
 /** @import { Delta } from "./core/live.js" */
@@ -22,7 +23,7 @@ const DRAWN = 40;
 const FIRST = 40;
 
 /** This page's own, the same after a reload; a view that the server has forgotten is put there again. */
-const id = ownId();
+const id = ownViewId();
 const path = `/api/chat/views/${id}`;
 
 /** @type {import("../../vendor/preact.js").Signal<ViewShown | null>} */
@@ -32,7 +33,10 @@ export const condition = signal(/** @type {"loading" | "ready" | "failed"} */ ("
 /** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
 export const trouble = signal(/** @type {ApiError | null} */ (null));
 /** @type {import("../../vendor/preact.js").Signal<{ settings: Record<string, any>, saved_filters: SavedFilter[] }>} */
-export const preferences = signal({ settings: /** @type {Record<string, any>} */ ({}), saved_filters: /** @type {SavedFilter[]} */ ([]) });
+export const preferences = signal({
+  settings: /** @type {Record<string, any>} */ ({}),
+  saved_filters: /** @type {SavedFilter[]} */ ([]),
+});
 /** Goes up whenever rows are others than before. */
 export const tick = signal(0);
 export const sending = computed(() => view.value?.sending ?? "");
@@ -43,8 +47,11 @@ export const heights = new Heights(0, USUAL);
 /** @type {Map<string, number>} */
 const measured = new Map();
 
-/** What the view is wanted to be, so that it can be put there again. @type {{ filter: string, model?: string, topic?: string }} */
-let wanted = { filter: "", ...kept() };
+/**
+ * What the view is wanted to be, so that it can be put there again.
+ * @type {{ filter: string, model?: string, topic?: string }}
+ */
+let wanted = { filter: "", ...lastChoice() };
 let inSight = { first: 0, last: 0 };
 /** Goes up with each look: what was asked for before is then not shown any more. */
 let looks = 0;
@@ -52,7 +59,10 @@ let looks = 0;
 /** @type {Set<(kind: "filter" | "sent" | "answered", pair: string) => void>} */
 const listeners = new Set();
 
-/** Hear of another filter, of a pair that is on its way, and of its end. @param {(kind: "filter" | "sent" | "answered", pair: string) => void} listener */
+/**
+ * Hear of another filter, of a pair that is on its way, and of its end.
+ * @param {(kind: "filter" | "sent" | "answered", pair: string) => void} listener
+ */
 export function onChat(listener) {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -74,14 +84,19 @@ export async function look(change) {
   if (!view.value) condition.value = "loading";
   try {
     const told = await (view.value ? put(path, next) : found(next)).catch((error) => {
-      const isOld = !view.value && error instanceof ApiError && error.status >= 400 && error.status < 500 && (next.model || next.topic);
+      const isOld =
+        !view.value &&
+        error instanceof ApiError &&
+        error.status >= 400 &&
+        error.status < 500 &&
+        (next.model || next.topic);
       if (!isOld) throw error;
       next = { filter: next.filter }; // what this tab remembers is gone
       return put(path, next);
     });
     if (own !== looks) return;
     wanted = next;
-    keep();
+    rememberChoice(wanted);
     await shown(told, own);
     if (own !== looks) return;
     condition.value = "ready";
@@ -96,10 +111,15 @@ export async function look(change) {
   }
 }
 
-/** The view as it is, where it is as wanted: a filter that is applied again may take others. @param {typeof wanted} next @returns {Promise<ViewShown>} */
+/**
+ * The view as it is, where it is as wanted: a filter that is applied again may take others.
+ * @param {typeof wanted} next
+ * @returns {Promise<ViewShown>}
+ */
 async function found(next) {
   const told = await put(path, {});
-  const isSame = told.filter === next.filter && told.topic === (next.topic ?? "") && told.selected === (next.model ?? "");
+  const isSame =
+    told.filter === next.filter && told.topic === (next.topic ?? "") && told.selected === (next.model ?? "");
   return isSame ? told : put(path, next);
 }
 
@@ -194,7 +214,9 @@ async function bring() {
     for (let gap = rows.missing(inSight.first, inSight.last); gap; gap = rows.missing(inSight.first, inSight.last)) {
       const told = await page(gap.from, gap.limit);
       if (rows.take(told)) arranged();
-      else for (let index = told.from; index < told.from + told.rows.length; index += 1) heights.set(index, measured.get(told.rows[index - told.from].id) ?? heights.of(index));
+      else
+        for (let index = told.from; index < told.from + told.rows.length; index += 1)
+          heights.set(index, measured.get(told.rows[index - told.from].id) ?? heights.of(index));
       tick.value += 1;
       if (!told.rows.length) break;
     }
@@ -205,14 +227,23 @@ async function bring() {
   }
 }
 
-/** Where a pair stands among the rows; null where it is not shown. @param {string} pair @returns {Promise<number | null>} */
+/**
+ * Where a pair stands among the rows; null where it is not shown.
+ * @param {string} pair
+ * @returns {Promise<number | null>}
+ */
 export async function place(pair) {
   const known = rows.places.get(pair);
   if (known !== undefined) return known;
   return (await inView(() => get(`${path}/place?pair=${encodeURIComponent(pair)}`))).index;
 }
 
-/** The ids of a stretch of rows, fetched where they are not known. @param {number} first @param {number} last @returns {Promise<string[]>} */
+/**
+ * The ids of a stretch of rows, fetched where they are not known.
+ * @param {number} first
+ * @param {number} last
+ * @returns {Promise<string[]>}
+ */
 export async function idsOf(first, last) {
   for (let gap = rows.missing(first, last); gap; gap = rows.missing(first, last)) {
     const told = await page(gap.from, gap.limit);
@@ -336,7 +367,8 @@ function drawn() {
       continue;
     }
     const pair = rows.pair(delta.pair);
-    const before = next.get(delta.pair) ?? liveOf(delta.pair).value ?? (pair?.state === "sending" ? pair.answer : null) ?? NOTHING;
+    const before =
+      next.get(delta.pair) ?? liveOf(delta.pair).value ?? (pair?.state === "sending" ? pair.answer : null) ?? NOTHING;
     const after = heard(before, delta);
     if (after) next.set(delta.pair, after);
     else if (!tried.has(delta)) {
@@ -435,38 +467,4 @@ export function followChat() {
     void fetchPreferences();
   });
   void fetchPreferences();
-}
-
-/* --- What this tab remembers */
-
-/** A copy of the tab has the same memory, and must not have the same view. */
-function ownId() {
-  const made = `v-${crypto.randomUUID()}`;
-  try {
-    const [opening] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
-    const found = (opening?.type === "reload" && sessionStorage.getItem("sightline.chat.view-id")) || made;
-    sessionStorage.setItem("sightline.chat.view-id", found);
-    return found;
-  } catch {
-    return made;
-  }
-}
-
-function kept() {
-  try {
-    const { model, topic } = JSON.parse(sessionStorage.getItem("sightline.chat.view") ?? "{}");
-    const usual = model || localStorage.getItem("sightline.chat.model");
-    return { ...(usual && { model: usual }), ...(topic && { topic }) };
-  } catch {
-    return {};
-  }
-}
-
-function keep() {
-  try {
-    sessionStorage.setItem("sightline.chat.view", JSON.stringify({ model: wanted.model, topic: wanted.topic }));
-    if (wanted.model) localStorage.setItem("sightline.chat.model", wanted.model);
-  } catch {
-    // A browser that keeps nothing starts afresh next time.
-  }
 }

@@ -1,15 +1,17 @@
 // @ts-check
-/** The history: the pairs around what is in sight, the boundary among them, and what stands there when there are none. */
+/**
+ * The history: the pairs around what is in sight, the boundary among them, and what stands there when there are none.
+ */
 
 import { about } from "../../kit/about.js";
-import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "./feed.js";
-import { dialog } from "./actions.js";
-import { go } from "../../kit/navigation.js";
-import { standingOf } from "./core/chat.js";
 import { counted, whole } from "../../kit/core/format.js";
-import { h, html } from "../../vendor/preact.js";
 import { Icon } from "../../kit/icon.js";
+import { go } from "../../kit/navigation.js";
 import { TallList } from "../../kit/tall-list.js";
+import { h, html } from "../../vendor/preact.js";
+import { dialog } from "./actions.js";
+import { standingOf } from "./core/chat.js";
+import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "./feed.js";
 import { aim, cursor, isTypewriter, list, mark, meant, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
@@ -19,7 +21,14 @@ import { Pair } from "./pair.js";
 function aimed(event, index) {
   const [first, last] = meant();
   // The buttons of a pair that is chosen with others are about all of them.
-  if (mark.value && index >= first && index < last && event.target instanceof Element && event.target.closest(".pair-actions")) return;
+  if (
+    mark.value &&
+    index >= first &&
+    index < last &&
+    event.target instanceof Element &&
+    event.target.closest(".pair-actions")
+  )
+    return;
   if (event instanceof PointerEvent && event.shiftKey) {
     if (!mark.value) mark.value = cursor.value.id;
   } else if (event instanceof PointerEvent) mark.value = "";
@@ -30,7 +39,10 @@ export function History() {
   const shown = view.value;
   useCursor();
   if (condition.value === "failed" && trouble.value) return h(Failed, {});
-  if (!shown) return html`<div class="history-state" role="status" aria-label="Loading"><span class="thinking-badge"><i></i><i></i><i></i>loading…</span></div>`;
+  if (!shown)
+    return html`<div class="history-state" role="status" aria-label="Loading">
+      <span class="thinking-badge"><i></i><i></i><i></i>loading…</span>
+    </div>`;
   if (!shown.rows) return shown.filter ? h(NothingFound, { shown }) : h(NothingYet, {});
   const [first, last] = meant();
   const active = cursor.value;
@@ -39,12 +51,26 @@ export function History() {
   const render = (index) => {
     const pair = rows.at(index);
     const line = index === shown.start && index > 0 ? h(Boundary, { shown }) : null;
-    if (!pair) return html`${line}<div class="pair ghost" aria-hidden="true"><span></span><span></span><span></span></div>`;
+    if (!pair)
+      return html`${line}<div class="pair ghost" aria-hidden="true"><span></span><span></span><span></span></div>`;
     const isActive = active.id ? pair.id === active.id : index === active.index;
     const isLast = index === shown.rows - 1 && shown.start >= shown.rows;
     const paused = pair.id === shown.sending ? shown.paused : null;
     const note = shown.last?.pair === pair.id && pair.state !== "sending" ? shown.last.trim_summary : "";
-    return html`${line}${h(Pair, { key: pair.id, pair, index, total: shown.rows, standing: standingOf(pair, index, shown.start), isActive, isMeant: hasMarked && index >= first && index < last, paused, note, onAim: aimed })}${isLast ? h(Boundary, { shown }) : null}`;
+    return html`${line}
+      ${h(Pair, {
+        key: pair.id,
+        pair,
+        index,
+        total: shown.rows,
+        standing: standingOf(pair, index, shown.start),
+        isActive,
+        isMeant: hasMarked && index >= first && index < last,
+        paused,
+        note,
+        onAim: aimed,
+      })}
+      ${isLast ? h(Boundary, { shown }) : null}`;
   };
   return html`<div class=${isTypewriter.value ? "history is-typewriter" : "history"}>
     ${h(TallList, {
@@ -56,7 +82,13 @@ export function History() {
       onWindow: need,
       onMeasured: noteHeight,
       handle: list,
-      attributes: { "data-edge": "", role: "feed", "aria-label": "History", "aria-busy": condition.value === "loading", tabindex: 0 },
+      attributes: {
+        "data-edge": "",
+        role: "feed",
+        "aria-label": "History",
+        "aria-busy": condition.value === "loading",
+        tabindex: 0,
+      },
     })}
   </div>`;
 }
@@ -64,7 +96,19 @@ export function History() {
 /** @param {{ shown: ViewShown }} props */
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
-  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}><span>${predicted ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent` : "None of these fits beside your question"}</span></div>`;
+  return html`<div
+    class="boundary"
+    role="separator"
+    aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
+  >
+    <span>
+      ${
+        predicted
+          ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent`
+          : "None of these fits beside your question"
+      }
+    </span>
+  </div>`;
 }
 
 function Failed() {
@@ -92,13 +136,29 @@ function NothingYet() {
   const missing = providers.filter((each) => !each.ready);
   return html`<div class="history-state is-welcome">
     <h2>What you see is what is sent</h2>
-    <p class="soft">Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter the history to choose the context.</p>
+    <p class="soft">
+      Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter
+      the history to choose the context.
+    </p>
     <ul class="welcome-points">
-      <li><kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.</li>
+      <li>
+        <kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.
+      </li>
       <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>
       <li><kbd class="key">?</kbd> shows every key.</li>
     </ul>
-    ${models.length ? null : html`<div class="note"><p>No model is ready.</p>${missing.slice(0, 3).map((each) => html`<p key=${each.name}>${each.name}: ${each.why}</p>`)}</div>`}
-    <p><button type="button" class="button" onClick=${() => (dialog.value = { kind: "import" })}>Import a history…</button></p>
+    ${
+      models.length
+        ? null
+        : html`<div class="note">
+            <p>No model is ready.</p>
+            ${missing.slice(0, 3).map((each) => html`<p key=${each.name}>${each.name}: ${each.why}</p>`)}
+          </div>`
+    }
+    <p>
+      <button type="button" class="button" onClick=${() => (dialog.value = { kind: "import" })}>
+        Import a history…
+      </button>
+    </p>
   </div>`;
 }

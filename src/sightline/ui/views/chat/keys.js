@@ -1,13 +1,25 @@
 // @ts-check
 /** The keys of the chat. What is registered here works, and stands in the help and in the palette. */
 
-import { heights, idsOf, rows, sending, view } from "./feed.js";
-import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "./actions.js";
 import { useShortcuts } from "../../kit/keyboard.js";
-import { nextStar, standingOf } from "./core/chat.js";
 import { toast } from "../../kit/toast.js";
+import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "./actions.js";
+import { nextStar, standingOf } from "./core/chat.js";
+import { heights, idsOf, rows, sending, view } from "./feed.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
-import { aim, cursor, cursorIndex, goTo, isTypewriter, list, mark, meant, pairElement, toCommand, toInput } from "./modes.js";
+import {
+  aim,
+  cursor,
+  cursorIndex,
+  goTo,
+  isTypewriter,
+  list,
+  mark,
+  meant,
+  pairElement,
+  toCommand,
+  toInput,
+} from "./modes.js";
 import { bothSides, copied, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
@@ -38,7 +50,8 @@ function move(step) {
   const box = element.getBoundingClientRect();
   const row = pairElement(cursor.value.id)?.getBoundingClientRect();
   // Who has scrolled away goes on from what is in sight.
-  if (!row || row.bottom < box.top || row.top > box.bottom) return goTo(heights.at(element.scrollTop + (step > 0 ? 8 : box.height - 8)));
+  if (!row || row.bottom < box.top || row.top > box.bottom)
+    return goTo(heights.at(element.scrollTop + (step > 0 ? 8 : box.height - 8)));
   // A pair that goes on beyond the edge is read first.
   const beyond = step > 0 ? row.bottom - box.bottom : box.top - row.top;
   if (beyond > 12 && !isTypewriter.value) return list.current?.scroll(step * Math.min(box.height * 0.8, beyond + 16));
@@ -48,7 +61,8 @@ function move(step) {
 function toBoundary() {
   const shown = view.value;
   if (!shown?.rows) return;
-  if (shown.start === 0) toast(`All ${shown.counter.visible} visible pairs are sent.`, { hint: "There is no boundary to jump to." });
+  if (shown.start === 0)
+    toast(`All ${shown.counter.visible} visible pairs are sent.`, { hint: "There is no boundary to jump to." });
   goTo(Math.min(shown.start, shown.rows - 1), { where: shown.start === 0 ? "nearest" : "middle" });
 }
 
@@ -72,7 +86,7 @@ function focusInside(selector, what) {
 /** @param {string} selector @param {number} number */
 function inside(selector, number) {
   const pair = current();
-  return pair ? pairElement(pair.id)?.querySelectorAll(selector)[number - 1] ?? null : null;
+  return pair ? (pairElement(pair.id)?.querySelectorAll(selector)[number - 1] ?? null) : null;
 }
 
 /** @param {number} number @param {boolean} isCopied */
@@ -93,9 +107,22 @@ function formula(number, isCopied) {
   return void (dialog.value = { kind: "code", title: `Formula ${number}`, text: words });
 }
 
-/** One shortcut for each digit; the help names them once. @param {string} key @param {string} label @param {(number: number) => void} run @returns {Shortcut[]} */
+/**
+ * One shortcut for each digit; the help names them once.
+ * @param {string} key
+ * @param {string} label
+ * @param {(number: number) => void} run
+ * @returns {Shortcut[]}
+ */
 function numbered(key, label, run) {
-  return DIGITS.map((digit) => ({ keys: `${key} ${digit}`, label: `${label} 1 … 9`, group: "Chat: copy and look", run: () => run(digit), isHidden: true, isUnlisted: digit > 1 }));
+  return DIGITS.map((digit) => ({
+    keys: `${key} ${digit}`,
+    label: `${label} 1 … 9`,
+    group: "Chat: copy and look",
+    run: () => run(digit),
+    isHidden: true,
+    isUnlisted: digit > 1,
+  }));
 }
 
 /** @param {{ onPreview: () => void }} props */
@@ -111,15 +138,66 @@ function moving() {
     { keys: "escape", label: "Break off the answer; else to the command line", group, run: escaped, isHidden: true },
     { keys: "j", also: ["down"], label: "Next pair", group, run: () => move(1), isHidden: true },
     { keys: "k", also: ["up"], label: "Pair before", group, run: () => move(-1), isHidden: true },
-    { keys: "u", label: "Beginning of the pair before", group, run: () => goTo(cursorIndex() - 1, { where: "start" }), isHidden: true },
-    { keys: "U", label: "Beginning of this pair", group, run: () => goTo(cursorIndex(), { where: "start" }), isHidden: true },
+    {
+      keys: "u",
+      label: "Beginning of the pair before",
+      group,
+      run: () => goTo(cursorIndex() - 1, { where: "start" }),
+      isHidden: true,
+    },
+    {
+      keys: "U",
+      label: "Beginning of this pair",
+      group,
+      run: () => goTo(cursorIndex(), { where: "start" }),
+      isHidden: true,
+    },
     { keys: "g g", also: ["home"], label: "First pair", group, run: () => goTo(0) },
-    { keys: "G", also: ["end"], label: "Last pair", group, run: () => { goTo(rows.total - 1); list.current?.toEnd(); } },
-    { keys: "n", label: "Newest pair", group, run: () => { goTo(rows.total - 1, { where: "start" }); list.current?.follow(); } },
+    {
+      keys: "G",
+      also: ["end"],
+      label: "Last pair",
+      group,
+      run: () => {
+        goTo(rows.total - 1);
+        list.current?.toEnd();
+      },
+    },
+    {
+      keys: "n",
+      label: "Newest pair",
+      group,
+      run: () => {
+        goTo(rows.total - 1, { where: "start" });
+        list.current?.follow();
+      },
+    },
     { keys: "O", also: ["o"], label: "To the boundary of the context", group, run: toBoundary },
-    { keys: "J", also: ["shift+down"], label: "Choose more, downwards", group, run: () => goTo(cursorIndex() + 1, { isExtending: true }), isHidden: true },
-    { keys: "K", also: ["shift+up"], label: "Choose more, upwards", group, run: () => goTo(cursorIndex() - 1, { isExtending: true }), isHidden: true },
-    { keys: "r", label: "Keep the pair in the middle, or not", group, run: () => { isTypewriter.value = !isTypewriter.value; goTo(cursorIndex()); } },
+    {
+      keys: "J",
+      also: ["shift+down"],
+      label: "Choose more, downwards",
+      group,
+      run: () => goTo(cursorIndex() + 1, { isExtending: true }),
+      isHidden: true,
+    },
+    {
+      keys: "K",
+      also: ["shift+up"],
+      label: "Choose more, upwards",
+      group,
+      run: () => goTo(cursorIndex() - 1, { isExtending: true }),
+      isHidden: true,
+    },
+    {
+      keys: "r",
+      label: "Keep the pair in the middle, or not",
+      group,
+      run: () => {
+        isTypewriter.value = !isTypewriter.value;
+        goTo(cursorIndex());
+      },
+    },
   ];
 }
 
@@ -128,18 +206,61 @@ function marking() {
   const group = "Chat: marking (VIEW)";
   const star = (/** @type {number} */ stars) => () => void withMeant((ids) => mark_(ids, { star: stars }));
   return [
-    { keys: "*", label: "One star more", group, run: () => void withMeant((ids, pair) => mark_(ids, { star: nextStar(pair.star) })) },
+    {
+      keys: "*",
+      label: "One star more",
+      group,
+      run: () => void withMeant((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
+    },
     { keys: "1", label: "One star", group, run: star(1), isHidden: true },
     { keys: "2", label: "Two stars", group, run: star(2), isHidden: true },
     { keys: "3", label: "Three stars", group, run: star(3), isHidden: true },
     { keys: "space", also: ["0"], label: "No star", group, run: star(0), isHidden: true },
-    { keys: "a", label: "Flag blue or grey", group, run: () => void withMeant((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })) },
-    { keys: "x", label: "Leave out of the context, or put back", group, run: () => void withMeant((ids, pair) => mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" })) },
-    { keys: "X", label: "Keep whatever the filter says, or no longer", group, run: () => void withMeant((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })) },
-    { keys: "t", label: "Move to a topic", group, run: () => void withMeant((ids, pair) => pickTopic(ids, pair.topic)) },
-    { keys: "d", also: ["delete"], label: "Delete (can be undone)", group, run: () => void withMeant((ids) => { mark.value = ""; return remove(ids); }) },
+    {
+      keys: "a",
+      label: "Flag blue or grey",
+      group,
+      run: () => void withMeant((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
+    },
+    {
+      keys: "x",
+      label: "Leave out of the context, or put back",
+      group,
+      run: () =>
+        void withMeant((ids, pair) =>
+          mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
+        ),
+    },
+    {
+      keys: "X",
+      label: "Keep whatever the filter says, or no longer",
+      group,
+      run: () => void withMeant((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
+    },
+    {
+      keys: "t",
+      label: "Move to a topic",
+      group,
+      run: () => void withMeant((ids, pair) => pickTopic(ids, pair.topic)),
+    },
+    {
+      keys: "d",
+      also: ["delete"],
+      label: "Delete (can be undone)",
+      group,
+      run: () =>
+        void withMeant((ids) => {
+          mark.value = "";
+          return remove(ids);
+        }),
+    },
     { keys: "ctrl+z", label: "Take back the last deletion or summary", group, run: () => void takeBack() },
-    { keys: "C", label: "Sum up what is chosen", group, run: () => void withMeant((ids) => void (dialog.value = { kind: "compact", ids })) },
+    {
+      keys: "C",
+      label: "Sum up what is chosen",
+      group,
+      run: () => void withMeant((ids) => void (dialog.value = { kind: "compact", ids })),
+    },
   ];
 }
 
@@ -151,10 +272,25 @@ function asking(onPreview) {
     if (pair) run(pair);
   };
   return [
-    { keys: "e", label: "Ask again: a failed question in the input, another on a model", group, run: withPair((pair) => (pair.state === "error" ? reviseHere(pair) : pickAndReask(pair))) },
-    { keys: "E", label: "Swap with the answer before", group, run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))) },
+    {
+      keys: "e",
+      label: "Ask again: a failed question in the input, another on a model",
+      group,
+      run: withPair((pair) => (pair.state === "error" ? reviseHere(pair) : pickAndReask(pair))),
+    },
+    {
+      keys: "E",
+      label: "Swap with the answer before",
+      group,
+      run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))),
+    },
     { keys: "R", label: "Change the question and ask", group, run: withPair(reviseHere) },
-    { keys: "w", label: "Edit the texts", group, run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
+    {
+      keys: "w",
+      label: "Edit the texts",
+      group,
+      run: withPair((pair) => void (dialog.value = { kind: "edit", pair })),
+    },
     { keys: "", label: "Make a case of this pair for evals", group, run: withPair(makeCaseOf) },
     { keys: "p", label: "Preview of the next request", group, run: onPreview },
     { keys: "T", label: "Topic of the next question", group, run: pickTopicOfNext },
@@ -166,15 +302,57 @@ function asking(onPreview) {
 function copying() {
   const group = "Chat: copy and look";
   return [
-    { keys: "y y", label: "Copy the answer", group, run: () => { const pair = current(); if (pair) void copied(pair.answer?.text ?? pair.user_text, "Answer"); } },
-    { keys: "Y", label: "Copy question and answer", group, run: () => void withMeant((ids) => copied(ids.map((id) => rows.pair(id)).filter((each) => each !== undefined).map(bothSides).join("\n\n"), "Text")) },
+    {
+      keys: "y y",
+      label: "Copy the answer",
+      group,
+      run: () => {
+        const pair = current();
+        if (pair) void copied(pair.answer?.text ?? pair.user_text, "Answer");
+      },
+    },
+    {
+      keys: "Y",
+      label: "Copy question and answer",
+      group,
+      run: () =>
+        void withMeant((ids) =>
+          copied(
+            ids
+              .map((id) => rows.pair(id))
+              .filter((each) => each !== undefined)
+              .map(bothSides)
+              .join("\n\n"),
+            "Text",
+          ),
+        ),
+    },
     ...numbered("c", "Copy code block", (digit) => code(digit, true)),
     ...numbered("v", "Look at code block", (digit) => code(digit, false)),
     ...numbered("y", "Copy formula", (digit) => formula(digit, true)),
     ...numbered("m", "Look at formula", (digit) => formula(digit, false)),
-    { keys: "l", label: "First link of the pair", group, run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"), isHidden: true },
-    { keys: "i", label: "First picture of the pair", group, run: () => focusInside(".question-picture, .pair-answer img", "picture"), isHidden: true },
-    { keys: "S", also: ["ctrl+shift+s"], label: "Sources of the answer", group, run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"), isHidden: true },
+    {
+      keys: "l",
+      label: "First link of the pair",
+      group,
+      run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"),
+      isHidden: true,
+    },
+    {
+      keys: "i",
+      label: "First picture of the pair",
+      group,
+      run: () => focusInside(".question-picture, .pair-answer img", "picture"),
+      isHidden: true,
+    },
+    {
+      keys: "S",
+      also: ["ctrl+shift+s"],
+      label: "Sources of the answer",
+      group,
+      run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"),
+      isHidden: true,
+    },
   ];
 }
 
@@ -184,18 +362,44 @@ function everywhere(onPreview) {
   const whileTyping = true;
   return [
     { keys: "ctrl+i", label: "To the input (INPUT)", group, run: toInput, whileTyping, isHidden: true },
-    { keys: "ctrl+d", label: "To the command line (COMMAND)", group, run: () => toCommand(), whileTyping, isHidden: true },
+    {
+      keys: "ctrl+d",
+      label: "To the command line (COMMAND)",
+      group,
+      run: () => toCommand(),
+      whileTyping,
+      isHidden: true,
+    },
     { keys: ":", label: "Begin a command", group, run: () => toCommand(":"), isHidden: true },
     { keys: "ctrl+m", label: "Model of the next question", group, run: pickModel, whileTyping, isHidden: true },
     { keys: "alt+t", label: "Topic of the next question", group, run: pickTopicOfNext, whileTyping, isHidden: true },
     { keys: "alt+shift+t", label: "Topics", group, run: () => void (dialog.value = { kind: "topics" }), whileTyping },
     { keys: "alt+p", label: "Preview of the next request", group, run: onPreview, whileTyping, isHidden: true },
-    { keys: "alt+a", label: "Attach files", group, run: () => /** @type {HTMLElement | null} */ (document.querySelector(".chat-input .attach button"))?.click(), whileTyping },
-    { keys: "ctrl+,", label: "Settings of the chat", group, run: () => void (dialog.value = { kind: "settings" }), whileTyping },
-    { keys: "ctrl+.", label: "Menu of the chat", group, run: () => /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(), whileTyping, isHidden: true },
+    {
+      keys: "alt+a",
+      label: "Attach files",
+      group,
+      run: () => /** @type {HTMLElement | null} */ (document.querySelector(".chat-input .attach button"))?.click(),
+      whileTyping,
+    },
+    {
+      keys: "ctrl+,",
+      label: "Settings of the chat",
+      group,
+      run: () => void (dialog.value = { kind: "settings" }),
+      whileTyping,
+    },
+    {
+      keys: "ctrl+.",
+      label: "Menu of the chat",
+      group,
+      run: () =>
+        /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(),
+      whileTyping,
+      isHidden: true,
+    },
     { keys: "H", also: ["ctrl+shift+d"], label: "Show or hide the HUD", group, run: () => showHud(!hasHud.value) },
     { keys: "", label: "Import a history", group, run: () => void (dialog.value = { kind: "import" }) },
     { keys: "", label: "Export the history", group, run: () => void (dialog.value = { kind: "export" }) },
   ];
 }
-

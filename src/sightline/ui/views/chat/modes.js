@@ -1,9 +1,11 @@
 // @ts-check
-/** The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong. */
+/**
+ * The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong.
+ */
 
-import { place, rows, tick } from "./feed.js";
-import { stretch } from "./core/chat.js";
 import { signal, useLayoutEffect } from "../../vendor/preact.js";
+import { stretch } from "./core/chat.js";
+import { place, rows, tick } from "./feed.js";
 
 /** @import { Mode } from "./core/chat.js" */
 /** @import { TallHandle } from "../../kit/tall-list.js" */
@@ -139,7 +141,8 @@ export function useCursor() {
       const near = Math.min(index, rows.total - 1);
       const pair = rows.at(near);
       if (pair && pair.id !== id) cursor.value = { id: pair.id, index: near };
-      if (document.activeElement === document.body) requestAnimationFrame(() => document.activeElement === document.body && focusPair());
+      if (document.activeElement === document.body)
+        requestAnimationFrame(() => document.activeElement === document.body && focusPair());
     } else cursor.value = { id: "", index: -1 };
   }, [now]);
 }

@@ -2,19 +2,31 @@
 /** The chat: command line, history and input, with what stands behind them beside. */
 
 import { ApiError } from "../../kit/api.js";
+import { toastError } from "../../kit/toast.js";
+import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
+import { hasHud, send } from "./actions.js";
+import { CommandLine, refused } from "./command-line.js";
+import { takesFocus } from "./core/chat.js";
+import { Dialogs } from "./dialogs.js";
 import { isEmpty, items, replaces, text } from "./draft.js";
 import { followChat, look, onChat, preferences, rows, sending, view } from "./feed.js";
-import { hasHud, send } from "./actions.js";
-import { takesFocus } from "./core/chat.js";
-import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { toastError } from "../../kit/toast.js";
-import { CommandLine, refused } from "./command-line.js";
-import { Dialogs } from "./dialogs.js";
 import { History } from "./history.js";
 import { Hud } from "./hud.js";
 import { Input } from "./input.js";
 import { useChatKeys } from "./keys.js";
-import { aim, focusPair, focusSoon, list, mark, mode, pairElement, pressesSoFar, toInput, toView, useModes } from "./modes.js";
+import {
+  aim,
+  focusPair,
+  focusSoon,
+  list,
+  mark,
+  mode,
+  pairElement,
+  pressesSoFar,
+  toInput,
+  toView,
+  useModes,
+} from "./modes.js";
 import { PreviewPanel } from "./preview.js";
 
 /** Who touches the screen has the keyboard only when they ask for it. */
@@ -39,7 +51,11 @@ export function Chat({ filter }) {
       () => (refused.value = null),
       (error) => {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
-        else if (error instanceof ApiError && error.status >= 400 && error.status < 500) look({ filter: "" }).then(() => (refused.value = error), () => {});
+        else if (error instanceof ApiError && error.status >= 400 && error.status < 500)
+          look({ filter: "" }).then(
+            () => (refused.value = error),
+            () => {},
+          );
         else if (view.value) toastError(error);
       },
     );
@@ -50,24 +66,34 @@ export function Chat({ filter }) {
   return html`<main class="chat" aria-label="Chat">
     ${h(CommandLine, {})}
     <div class="chat-middle">
-      <div class="chat-column">
-        ${h(History, {})}
-        ${h(Input, { isPreviewing, onPreview: preview })}
-      </div>
-      ${isPreviewing && shown
-        ? h(PreviewPanel, {
-            view: shown,
-            text: text.value,
-            attachments: items.value,
-            replaces: replaces.value,
-            onClose: () => { setPreviewing(false); toView(); },
-            onEdit: () => { setPreviewing(false); void send({ hold: true }); },
-            onSend: (/** @type {string} */ sha256) => { if (!isEmpty()) setPreviewing(false); void send({ expect: sha256 }); },
-          })
-        : null}
+      <div class="chat-column">${h(History, {})}${h(Input, { isPreviewing, onPreview: preview })}</div>
+      ${
+        isPreviewing && shown
+          ? h(PreviewPanel, {
+              view: shown,
+              text: text.value,
+              attachments: items.value,
+              replaces: replaces.value,
+              onClose: () => {
+                setPreviewing(false);
+                toView();
+              },
+              onEdit: () => {
+                setPreviewing(false);
+                void send({ hold: true });
+              },
+              onSend: (/** @type {string} */ sha256) => {
+                if (!isEmpty()) setPreviewing(false);
+                void send({ expect: sha256 });
+              },
+            })
+          : null
+      }
       ${hasHud.value ? h(Hud, {}) : null}
     </div>
-    <p class="unseen" role="status" aria-live="polite">${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}</p>
+    <p class="unseen" role="status" aria-live="polite">
+      ${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}
+    </p>
     ${h(Dialogs, {})}
   </main>`;
 }
@@ -112,4 +138,3 @@ function arrived(pair) {
   focusPair();
   if (place === rows.total - 1) list.current?.follow();
 }
-

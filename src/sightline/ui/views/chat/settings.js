@@ -2,9 +2,9 @@
 /** The settings of the chat. Each is saved when it is left; what cannot be is said at its field. */
 
 import { get, onAnnounced, put } from "../../kit/api.js";
-import { FIELDS, isUsual, read, USUAL, written } from "./core/settings.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { Dialog } from "../../kit/dialog.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { FIELDS, isUsual, read, USUAL, written } from "./core/settings.js";
 
 /** @import { ChatSettings, Field } from "./core/settings.js" */
 /** @typedef {import("../../api-types.d.ts").PreferencesShown} Preferences */
@@ -13,7 +13,11 @@ import { Dialog } from "../../kit/dialog.js";
 export function ChatSettingsDialog({ onClose }) {
   const [kept, setKept] = useState(/** @type {Preferences | null} */ (null));
   const [problem, setProblem] = useState("");
-  const fetched = () => get("/api/chat/preferences").then((told) => (setKept(told), setProblem("")), (error) => setProblem([error.message, error.hint].filter(Boolean).join(" ")));
+  const fetched = () =>
+    get("/api/chat/preferences").then(
+      (told) => (setKept(told), setProblem("")),
+      (error) => setProblem([error.message, error.hint].filter(Boolean).join(" ")),
+    );
   useEffect(() => {
     void fetched();
     return onAnnounced("chat", (value) => value.kind === "preferences" && void fetched());
@@ -27,10 +31,27 @@ export function ChatSettingsDialog({ onClose }) {
     title: "Chat settings",
     class: "settings-dialog",
     onClose,
-    footer: html`<span class="faint">Saved as you go, for every page that is open.</span><span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Close</button>`,
+    footer: html`<span class="faint">Saved as you go, for every page that is open.</span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Close</button>`,
     children: html`
       ${problem ? html`<p class="refusal" role="alert">${problem}</p>` : null}
-      ${kept ? html`<div class="settings">${FIELDS.map((field) => h(Setting, { key: field.name, field, settings: { ...USUAL, ...kept.settings }, onSave: (/** @type {unknown} */ value) => save(field, value) }))}</div>` : problem ? null : html`<p class="faint">Loading…</p>`}`,
+      ${
+        kept
+          ? html`<div class="settings">
+              ${FIELDS.map((field) =>
+                h(Setting, {
+                  key: field.name,
+                  field,
+                  settings: { ...USUAL, ...kept.settings },
+                  onSave: (/** @type {unknown} */ value) => save(field, value),
+                }),
+              )}
+            </div>`
+          : problem
+            ? null
+            : html`<p class="faint">Loading…</p>`
+      }`,
   });
 }
 
@@ -62,26 +83,70 @@ function Setting({ field, settings, onSave }) {
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key === "Enter" && field.kind !== "lines") (event.preventDefault(), void commit(value));
-    else if (event.key === "Escape" && typed !== null) (event.preventDefault(), event.stopPropagation(), setTyped(null), setProblem(""));
+    else if (event.key === "Escape" && typed !== null)
+      (event.preventDefault(), event.stopPropagation(), setTyped(null), setProblem(""));
   };
   const shared = { id, "aria-describedby": `${id}-help`, "aria-invalid": problem ? "true" : null };
   const control = () => {
     switch (field.kind) {
       case "switch":
-        return html`<input type="checkbox" ...${shared} checked=${settings[field.name]} onChange=${(/** @type {Event} */ event) => void commit(String(/** @type {HTMLInputElement} */ (event.target).checked))} />`;
+        return html`<input
+          type="checkbox"
+          ...${shared}
+          checked=${settings[field.name]}
+          onChange=${(/** @type {Event} */ event) =>
+            void commit(String(/** @type {HTMLInputElement} */ (event.target).checked))}
+        />`;
       case "choice":
-        return html`<select class="field" ...${shared} value=${value} onChange=${(/** @type {Event} */ event) => void commit(/** @type {HTMLSelectElement} */ (event.target).value)}>${field.choices.map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}</select>`;
+        return html`<select
+          class="field"
+          ...${shared}
+          value=${value}
+          onChange=${(/** @type {Event} */ event) => void commit(/** @type {HTMLSelectElement} */ (event.target).value)}
+        >
+          ${field.choices.map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
+        </select>`;
       case "lines":
-        return html`<textarea class="field tall" rows="3" ...${shared} value=${value} onInput=${typing} onBlur=${() => void commit(value)} onKeyDown=${onKey}></textarea>`;
+        return html`<textarea
+          class="field tall"
+          rows="3"
+          ...${shared}
+          value=${value}
+          onInput=${typing}
+          onBlur=${() => void commit(value)}
+          onKeyDown=${onKey}
+        ></textarea>`;
       default:
-        return html`<input class="field number setting-number" inputmode="decimal" ...${shared} value=${value} onInput=${typing} onBlur=${() => void commit(value)} onKeyDown=${onKey} />`;
+        return html`<input
+          class="field number setting-number"
+          inputmode="decimal"
+          ...${shared}
+          value=${value}
+          onInput=${typing}
+          onBlur=${() => void commit(value)}
+          onKeyDown=${onKey}
+        />`;
     }
   };
   return html`<div class=${`setting kind-${field.kind}`}>
-    <label for=${id} class="setting-label">${field.label}${field.short ? html` <abbr class="faint">${field.short}</abbr>` : null}</label>
+    <label for=${id} class="setting-label">
+      ${field.label}
+      ${field.short ? html` <abbr class="faint">${field.short}</abbr>` : null}
+    </label>
     <div class="setting-value">
       ${control()}
-      ${isUsual(settings, field.name) && typed === null ? null : html`<button type="button" class="link" title=${`Back to ${written(USUAL[field.name]) || "none"}`} onClick=${() => (setTyped(null), void commit(written(USUAL[field.name])))}>usual${field.kind === "number" ? `: ${written(USUAL[field.name])}` : ""}</button>`}
+      ${
+        isUsual(settings, field.name) && typed === null
+          ? null
+          : html`<button
+              type="button"
+              class="link"
+              title=${`Back to ${written(USUAL[field.name]) || "none"}`}
+              onClick=${() => (setTyped(null), void commit(written(USUAL[field.name])))}
+            >
+              usual${field.kind === "number" ? `: ${written(USUAL[field.name])}` : ""}
+            </button>`
+      }
       <span class="good" role="status">${isSaved ? "saved" : ""}</span>
     </div>
     <p id=${`${id}-help`} class="setting-help faint">${field.help}</p>

@@ -2,8 +2,8 @@
 /** The topics as the server has them, fetched when first wanted and kept in step. */
 
 import { get, onAnnounced, onReconnect } from "../../kit/api.js";
-import { signal, useEffect } from "../../vendor/preact.js";
 import { toastError } from "../../kit/toast.js";
+import { signal, useEffect } from "../../vendor/preact.js";
 
 /** @import { Topic } from "./core/topics.js" */
 
@@ -29,7 +29,11 @@ export function useTopics() {
   useEffect(() => {
     if (!isFollowed) {
       isFollowed = true;
-      onAnnounced("chat", (value) => ["topics", "changed"].includes(value.kind) && (value.kind === "topics" || value.wide) && void fetchTopics());
+      onAnnounced(
+        "chat",
+        (value) =>
+          ["topics", "changed"].includes(value.kind) && (value.kind === "topics" || value.wide) && void fetchTopics(),
+      );
       onReconnect(() => void fetchTopics());
     }
     void fetchTopics();

@@ -1,16 +1,18 @@
 // @ts-check
-/** Two runs, or two targets, on the same cases: the difference with its interval, both distributions, and case by case. */
+/**
+ * Two runs, or two targets, on the same cases: the difference with its interval, both distributions, and case by case.
+ */
 
-import { useComparison, useEval } from "./feed.js";
-import { useShortcuts } from "../../kit/keyboard.js";
-import { go } from "../../kit/navigation.js";
-import { percent, scored, signed } from "./core/evals.js";
-import { bins, chance, changedCases, differenceRange, scoreRange } from "./core/plot.js";
 import { counted, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { percent, scored, signed } from "./core/evals.js";
+import { bins, chance, changedCases, differenceRange, scoreRange } from "./core/plot.js";
 import { NotThere } from "./eval.js";
+import { useComparison, useEval } from "./feed.js";
 import { Axis, DifferenceBar, DifferencePlot, Histogram } from "./plots.js";
 
 /** @import { ComparedCase, Comparison } from "./core/plot.js" */
@@ -26,8 +28,23 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
   // A run with several targets has to be told which; the first of each is as good as any.
   const chosenA = targetA || first?.targets[0] || "";
   const chosenB = targetB || shared(chosenA, second) || "";
-  useShortcuts([{ keys: "escape", label: "Back", group: "Compare evals", run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }) }], [a, b]);
-  if (!first || !second) return h(NotThere, { trouble: one.trouble ?? other.trouble, again: () => (one.again(), other.again()), what: "One of these runs" });
+  useShortcuts(
+    [
+      {
+        keys: "escape",
+        label: "Back",
+        group: "Compare evals",
+        run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }),
+      },
+    ],
+    [a, b],
+  );
+  if (!first || !second)
+    return h(NotThere, {
+      trouble: one.trouble ?? other.trouble,
+      again: () => (one.again(), other.again()),
+      what: "One of these runs",
+    });
   return h(Compared, { key: `${chosenA} ${chosenB}`, first, second, targetA: chosenA, targetB: chosenB });
 }
 
@@ -50,7 +67,14 @@ function Compared({ first, second, targetA, targetB }) {
   </main>`;
 }
 
-/** What the two sides are called: what tells them apart. @param {Eval} first @param {Eval} second @param {string} targetA @param {string} targetB @returns {[string, string]} */
+/**
+ * What the two sides are called: what tells them apart.
+ * @param {Eval} first
+ * @param {Eval} second
+ * @param {string} targetA
+ * @param {string} targetB
+ * @returns {[string, string]}
+ */
 function namesOf(first, second, targetA, targetB) {
   const now = Date.now() / 1000;
   if (first.run === second.run) return [`A: ${targetA}`, `B: ${targetB}`];
@@ -59,13 +83,28 @@ function namesOf(first, second, targetA, targetB) {
 
 /** @param {{ first: Eval, second: Eval, targetA: string, targetB: string }} props */
 function Head({ first, second, targetA, targetB }) {
-  const to = (/** @type {string} */ one, /** @type {string} */ other) => go({ view: "eval-compare", a: first.run, b: second.run, targetA: one, targetB: other }, { isReplacing: true });
+  const to = (/** @type {string} */ one, /** @type {string} */ other) =>
+    go({ view: "eval-compare", a: first.run, b: second.run, targetA: one, targetB: other }, { isReplacing: true });
   const swap = () => go({ view: "eval-compare", a: second.run, b: first.run, targetA: targetB, targetB: targetA });
-  useShortcuts([{ keys: "s", label: "Swap the two sides", group: "Compare evals", run: swap }], [first.run, second.run, targetA, targetB]);
+  useShortcuts(
+    [{ keys: "s", label: "Swap the two sides", group: "Compare evals", run: swap }],
+    [first.run, second.run, targetA, targetB],
+  );
   const isOne = first.run === second.run;
   return html`<header class="runs-head">
-    <a class="button quiet icon" href=${isOne ? hashOf({ view: "eval", id: first.run }) : "#/evals"} aria-label=${isOne ? "Back to the run" : "All evals"} title=${isOne ? "Back to the run (Esc)" : "All evals (Esc)"}>${h(Icon, { name: "back" })}</a><h1>${isOne ? "Two targets" : "Two evals"}</h1><span class="shell-gap"></span>
-    <button type="button" class="button" title="A for B, and B for A (s)" onClick=${swap}>${h(Icon, { name: "swap" })}Swap</button>
+    <a
+      class="button quiet icon"
+      href=${isOne ? hashOf({ view: "eval", id: first.run }) : "#/evals"}
+      aria-label=${isOne ? "Back to the run" : "All evals"}
+      title=${isOne ? "Back to the run (Esc)" : "All evals (Esc)"}
+    >
+      ${h(Icon, { name: "back" })}
+    </a>
+    <h1>${isOne ? "Two targets" : "Two evals"}</h1>
+    <span class="shell-gap"></span>
+    <button type="button" class="button" title="A for B, and B for A (s)" onClick=${swap}>
+      ${h(Icon, { name: "swap" })}Swap
+    </button>
     <div class="compare-sides">
       ${h(Side, { letter: "a", run: first, target: targetA, onTarget: (target) => to(target, targetB) })}
       ${h(Side, { letter: "b", run: second, target: targetB, onTarget: (target) => to(targetA, target) })}
@@ -76,19 +115,60 @@ function Head({ first, second, targetA, targetB }) {
 /** @param {{ letter: "a" | "b", run: Eval, target: string, onTarget: (target: string) => void }} props */
 function Side({ letter, run, target, onTarget }) {
   const name = letter.toUpperCase();
-  return html`<div class="compare-side"><span class=${`side-mark ${letter}`} aria-hidden="true"></span><b>${name}</b>
-    <a class="cut" href=${hashOf({ view: "eval", id: run.run })}>${run.name || run.run}</a><span class="soft number">${when(run.at, Date.now() / 1000)}</span>
-    ${run.targets.length > 1 ? html`<select class="field" aria-label=${`Target of ${name}`} value=${target} onChange=${(/** @type {Event} */ event) => onTarget(/** @type {HTMLSelectElement} */ (event.target).value)}>${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select>` : html`<span class="soft cut">${target}</span>`}
+  return html`<div class="compare-side">
+    <span class=${`side-mark ${letter}`} aria-hidden="true"></span>
+    <b>${name}</b>
+    <a class="cut" href=${hashOf({ view: "eval", id: run.run })}>${run.name || run.run}</a>
+    <span class="soft number">${when(run.at, Date.now() / 1000)}</span>
+    ${
+      run.targets.length > 1
+        ? html`<select
+            class="field"
+            aria-label=${`Target of ${name}`}
+            value=${target}
+            onChange=${(/** @type {Event} */ event) => onTarget(/** @type {HTMLSelectElement} */ (event.target).value)}
+          >
+            ${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+          </select>`
+        : html`<span class="soft cut">${target}</span>`
+    }
   </div>`;
 }
 
 /** @param {{ told: Comparison }} props */
 function Verdict({ told }) {
   const { passing } = told;
-  const range = differenceRange([told.low, told.high, told.difference, passing?.low, passing?.high, passing?.difference]);
+  const range = differenceRange([
+    told.low,
+    told.high,
+    told.difference,
+    passing?.low,
+    passing?.high,
+    passing?.difference,
+  ]);
   const lines = [
-    ...(told.difference === null ? [] : [{ name: "mean score", what: "Difference of the mean scores", difference: told.difference, low: told.low, high: told.high }]),
-    ...(passing ? [{ name: "share passed", what: "Difference of the shares that passed", difference: passing.difference, low: passing.low, high: passing.high }] : []),
+    ...(told.difference === null
+      ? []
+      : [
+          {
+            name: "mean score",
+            what: "Difference of the mean scores",
+            difference: told.difference,
+            low: told.low,
+            high: told.high,
+          },
+        ]),
+    ...(passing
+      ? [
+          {
+            name: "share passed",
+            what: "Difference of the shares that passed",
+            difference: passing.difference,
+            low: passing.low,
+            high: passing.high,
+          },
+        ]
+      : []),
   ];
   return html`<section class="compare-verdict" aria-label="Difference">
     ${told.said.length ? html`<p class="compare-sentence">${told.said[0]}</p>` : null}
@@ -96,15 +176,49 @@ function Verdict({ told }) {
       <dl class="spendings">
         <div><dt>mean A</dt><dd class="number">${scored(told.mean_a) || "–"}</dd></div>
         <div><dt>mean B</dt><dd class="number">${scored(told.mean_b) || "–"}</dd></div>
-        <div><dt>difference</dt><dd class="number"><b>${signed(told.difference) || "–"}</b>${told.low !== null && told.high !== null ? html`<span class="soft"> (${signed(told.low)} to ${signed(told.high)})</span>` : null}</dd></div>
+        <div>
+          <dt>difference</dt>
+          <dd class="number">
+            <b>${signed(told.difference) || "–"}</b>
+            ${
+              told.low !== null && told.high !== null
+                ? html`<span class="soft"> (${signed(told.low)} to ${signed(told.high)})</span>`
+                : null
+            }
+          </dd>
+        </div>
         <div><dt>B better / worse / same</dt><dd class="number">${told.wins} / ${told.losses} / ${told.ties}</dd></div>
         ${told.p === null ? null : html`<div><dt>${told.test}</dt><dd class="number">${chance(told.p)}</dd></div>`}
-        ${passing ? html`<div><dt>passes</dt><dd class="number">${signed(passing.difference)}<span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${chance(passing.p)}</span></dd></div>` : null}
+        ${
+          passing
+            ? html`<div>
+                <dt>passes</dt>
+                <dd class="number">
+                  ${signed(passing.difference)}
+                  <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${chance(passing.p)}</span>
+                </dd>
+              </div>`
+            : null
+        }
       </dl>
-      ${told.difference === null ? html`<p class="soft">There is no case that both sides have a score for.</p>` : h(DifferencePlot, { lines, level: told.level, range, better: "B is better", worse: "A is better" })}
-      <p class="faint">The mean differences over ${counted(told.cases.length, "case")} that both have${told.low === null ? "" : `, each with its ${percent(told.level)} interval`}. An interval that holds 0 means that the data cannot tell.</p>
+      ${
+        told.difference === null
+          ? html`<p class="soft">There is no case that both sides have a score for.</p>`
+          : h(DifferencePlot, { lines, level: told.level, range, better: "B is better", worse: "A is better" })
+      }
+      <p class="faint">
+        The mean differences over ${counted(told.cases.length, "case")} that both have
+        ${told.low === null ? "" : `, each with its ${percent(told.level)} interval`}
+        . An interval that holds 0 means that the data cannot tell.
+      </p>
     </div>
-    ${told.said.length > 1 ? html`<ul class="eval-said soft">${told.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>` : null}
+    ${
+      told.said.length > 1
+        ? html`<ul class="eval-said soft">
+            ${told.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
+          </ul>`
+        : null
+    }
   </section>`;
 }
 
@@ -114,7 +228,8 @@ function Distributions({ told, names }) {
   const range = scoreRange([...a, ...b]);
   const most = Math.max(...bins(a, range).map((bin) => bin.count), ...bins(b, range).map((bin) => bin.count), 1);
   if (!a.length && !b.length) return null;
-  return html`<section class="compare-distributions" aria-label="Scores"><h2>Scores of both</h2>
+  return html`<section class="compare-distributions" aria-label="Scores">
+    <h2>Scores of both</h2>
     ${h(Histogram, { name: names[0], side: "a", scores: a, most, range })}
     ${h(Histogram, { name: names[1], side: "b", scores: b, most, range })}
     ${h(Axis, { range, count: 5 })}
@@ -123,11 +238,27 @@ function Distributions({ told, names }) {
   </section>`;
 }
 
-/** The same as numbers. @param {{ a: readonly number[], b: readonly number[], range: import("./core/plot.js").Range }} props */
+/**
+ * The same as numbers.
+ * @param {{ a: readonly number[], b: readonly number[], range: import("./core/plot.js").Range }} props
+ */
 function AsTable({ a, b, range }) {
   const [left, right] = [bins(a, range), bins(b, range)];
-  return html`<details class="as-table"><summary class="soft">As a table</summary><table class="compare-summary"><thead><tr><th scope="col">Score</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
-    <tbody>${left.map((bin, place) => html`<tr key=${place}><th scope="row" class="number">${scored(bin.low)} to ${scored(bin.high)}</th><td class="number">${bin.count}</td><td class="number">${right[place].count}</td></tr>`)}</tbody></table></details>`;
+  return html`<details class="as-table">
+    <summary class="soft">As a table</summary>
+    <table class="compare-summary">
+      <thead><tr><th scope="col">Score</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
+      <tbody>
+        ${left.map(
+          (bin, place) => html`<tr key=${place}>
+            <th scope="row" class="number">${scored(bin.low)} to ${scored(bin.high)}</th>
+            <td class="number">${bin.count}</td>
+            <td class="number">${right[place].count}</td>
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </details>`;
 }
 
 /** @param {{ told: Comparison, first: Eval, second: Eval, targetA: string, targetB: string }} props */
@@ -137,29 +268,93 @@ function Cases({ told, first, second, targetA, targetB }) {
   const rows = useMemo(() => changedCases(told.cases, isAll), [told.cases, isAll]);
   const range = differenceRange(told.cases.map((each) => each.difference));
   const same = told.cases.length - changedCases(told.cases, false).length;
-  return html`<section class="compare-cases" aria-label="Case by case"><div class="case-part"><h2>Case by case</h2><span class="shell-gap"></span>${same ? html`<label class="check"><input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Also the ${same} with the same score</label>` : null}</div>
-    ${rows.length
-      ? html`<table class="run-table compared-cases"><thead><tr><th scope="col">Case</th><th scope="col">A</th><th scope="col">B</th><th scope="col">Difference</th><th scope="col" class="wide-cell plot-cell"><span class="unseen">Drawn</span></th><th scope="col" class="wide-cell">What else</th></tr></thead>
-          <tbody>${rows.slice(0, most).map((each) => h(CaseLine, { key: each.case, each, range, links: [hashOf({ view: "eval-case", id: first.run, case: each.case, target: targetA, trial: 0 }), hashOf({ view: "eval-case", id: second.run, case: each.case, target: targetB, trial: 0 })] }))}</tbody></table>
-          ${rows.length > most ? html`<p class="run-more"><button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button></p>` : null}`
-      : html`<p class="soft">No case has another score.</p>`}
-    ${h(Only, { letter: "A", cases: told.only_a })}${h(Only, { letter: "B", cases: told.only_b })}
-    ${told.unpaired.length ? html`<p class="soft">One side could not grade: ${told.unpaired.slice(0, 20).join(", ")}${told.unpaired.length > 20 ? ", …" : ""}.</p>` : null}
+  return html`<section class="compare-cases" aria-label="Case by case">
+    <div class="case-part">
+      <h2>Case by case</h2>
+      <span class="shell-gap"></span>
+      ${
+        same
+          ? html`<label class="check">
+              <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Also the ${same} with the
+              same score
+            </label>`
+          : null
+      }
+    </div>
+    ${
+      rows.length
+        ? html`<table class="run-table compared-cases">
+              <thead>
+                <tr>
+                  <th scope="col">Case</th>
+                  <th scope="col">A</th>
+                  <th scope="col">B</th>
+                  <th scope="col">Difference</th>
+                  <th scope="col" class="wide-cell plot-cell"><span class="unseen">Drawn</span></th>
+                  <th scope="col" class="wide-cell">What else</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${rows.slice(0, most).map((each) =>
+                  h(CaseLine, {
+                    key: each.case,
+                    each,
+                    range,
+                    links: [
+                      hashOf({ view: "eval-case", id: first.run, case: each.case, target: targetA, trial: 0 }),
+                      hashOf({ view: "eval-case", id: second.run, case: each.case, target: targetB, trial: 0 }),
+                    ],
+                  }),
+                )}
+              </tbody>
+            </table>
+            ${
+              rows.length > most
+                ? html`<p class="run-more">
+                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
+                  </p>`
+                : null
+            }`
+        : html`<p class="soft">No case has another score.</p>`
+    }
+    ${h(Only, { letter: "A", cases: told.only_a })}
+    ${h(Only, { letter: "B", cases: told.only_b })}
+    ${
+      told.unpaired.length
+        ? html`<p class="soft">
+            One side could not grade: ${told.unpaired.slice(0, 20).join(", ")}
+            ${told.unpaired.length > 20 ? ", …" : ""}.
+          </p>`
+        : null
+    }
   </section>`;
 }
 
-/** @param {{ each: ComparedCase, range: import("./core/plot.js").Range, links: [string, string], key?: string }} props */
+/**
+ * @param {{ each: ComparedCase, range: import("./core/plot.js").Range, links: [string, string], key?: string }} props
+ */
 function CaseLine({ each, range, links }) {
-  const notes = [each.flip === "now_passes" ? "passes now" : each.flip === "now_fails" ? "fails now" : "", each.is_same_request === false ? "another request" : "", each.is_same_answer ? "same answer" : ""].filter(Boolean);
+  const notes = [
+    each.flip === "now_passes" ? "passes now" : each.flip === "now_fails" ? "fails now" : "",
+    each.is_same_request === false ? "another request" : "",
+    each.is_same_answer ? "same answer" : "",
+  ].filter(Boolean);
   const { difference } = each;
-  return html`<tr class="run-row"><th scope="row" class="case-name">${each.case}</th>
-    <td class="number"><a href=${links[0]} aria-label=${`A: ${each.case}, ${scored(each.a)}`}>${scored(each.a)}</a></td><td class="number"><a href=${links[1]} aria-label=${`B: ${each.case}, ${scored(each.b)}`}>${scored(each.b)}</a></td>
+  return html`<tr class="run-row">
+    <th scope="row" class="case-name">${each.case}</th>
+    <td class="number"><a href=${links[0]} aria-label=${`A: ${each.case}, ${scored(each.a)}`}>${scored(each.a)}</a></td>
+    <td class="number"><a href=${links[1]} aria-label=${`B: ${each.case}, ${scored(each.b)}`}>${scored(each.b)}</a></td>
     <td class=${`number ${difference < 0 ? "bad" : difference > 0 ? "good" : ""}`}>${signed(each.difference)}</td>
-    <td class="wide-cell plot-cell">${h(DifferenceBar, { difference, range })}</td><td class="wide-cell soft">${notes.join(", ")}</td></tr>`;
+    <td class="wide-cell plot-cell">${h(DifferenceBar, { difference, range })}</td>
+    <td class="wide-cell soft">${notes.join(", ")}</td>
+  </tr>`;
 }
 
 /** @param {{ letter: string, cases: readonly string[] }} props */
 function Only({ letter, cases }) {
   if (!cases.length) return null;
-  return html`<p class="soft">Only in ${letter}: ${cases.slice(0, 20).join(", ")}${cases.length > 20 ? `, and ${cases.length - 20} more` : ""}.</p>`;
+  return html`<p class="soft">
+    Only in ${letter}: ${cases.slice(0, 20).join(", ")}
+    ${cases.length > 20 ? `, and ${cases.length - 20} more` : ""}.
+  </p>`;
 }

@@ -2,11 +2,11 @@
 /** Runs of evals as the server has them, live, and what can be done about them. */
 
 import { get, onAnnounced, post } from "../../kit/api.js";
-import { held, onHeld } from "../traffic/feed.js";
+import { toastError } from "../../kit/toast.js";
+import { useEffect } from "../../vendor/preact.js";
 import { mode, setMode } from "../interception/feed.js";
 import { useFollowed } from "../runs/feed.js";
-import { useEffect } from "../../vendor/preact.js";
-import { toastError } from "../../kit/toast.js";
+import { held, onHeld } from "../traffic/feed.js";
 
 /** @import { Eval, EvalBrief } from "./core/evals.js" */
 /** @import { Case } from "./core/case.js" */
@@ -54,7 +54,12 @@ function calmly(isMine) {
   };
 }
 
-/** Look again and again, while somebody sees the page. @param {boolean} isWanted @param {() => void} again @param {number} ms */
+/**
+ * Look again and again, while somebody sees the page.
+ * @param {boolean} isWanted
+ * @param {() => void} again
+ * @param {number} ms
+ */
 function useLooking(isWanted, again, ms) {
   useEffect(() => {
     if (!isWanted) return undefined;
@@ -65,17 +70,28 @@ function useLooking(isWanted, again, ms) {
 
 /** The newest runs, live; one that is begun elsewhere shows up too. @param {string} suite @param {number} limit */
 export function useEvals(suite, limit) {
-  const followed = useFollowed(() => /** @type {Promise<EvalBrief[]>} */ (get(asked("/api/evals", { suite, limit: String(limit) }))), calmly(() => true), [suite, limit]);
+  const followed = useFollowed(
+    () => /** @type {Promise<EvalBrief[]>} */ (get(asked("/api/evals", { suite, limit: String(limit) }))),
+    calmly(() => true),
+    [suite, limit],
+  );
   useLooking(true, followed.again, LOOK_MS * 2);
   return followed;
 }
 
-/** The run that was looked at last: who goes from case to case, or back, need not wait for all of it each time. @type {Eval | null} */
+/**
+ * The run that was looked at last: who goes from case to case, or back, need not wait for all of it each time.
+ * @type {Eval | null}
+ */
 let lastSeen = null;
 
 /** One run, live. @param {string} id */
 export function useEval(id) {
-  const followed = useFollowed(() => /** @type {Promise<Eval>} */ (get(pathOf(id))), calmly((run) => run === id), [id]);
+  const followed = useFollowed(
+    () => /** @type {Promise<Eval>} */ (get(pathOf(id))),
+    calmly((run) => run === id),
+    [id],
+  );
   if (followed.value) lastSeen = followed.value;
   const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
   useLooking(value?.state === "running" && !value.is_here, followed.again, LOOK_MS);
@@ -85,7 +101,11 @@ export function useEval(id) {
 /** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
 export function useEvalCase(id, name, target, trial) {
   const path = asked(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
-  const followed = useFollowed(() => /** @type {Promise<Case>} */ (get(path)), calmly((run) => run === id), [path]);
+  const followed = useFollowed(
+    () => /** @type {Promise<Case>} */ (get(path)),
+    calmly((run) => run === id),
+    [path],
+  );
   useLooking(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
   return followed;
 }
@@ -93,12 +113,20 @@ export function useEvalCase(id, name, target, trial) {
 /** Two runs on the same cases. @param {string} a @param {string} b @param {string} targetA @param {string} targetB */
 export function useComparison(a, b, targetA, targetB) {
   const path = asked("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
-  return useFollowed(() => /** @type {Promise<Comparison>} */ (get(path)), calmly((run) => run === a || run === b), [path]);
+  return useFollowed(
+    () => /** @type {Promise<Comparison>} */ (get(path)),
+    calmly((run) => run === a || run === b),
+    [path],
+  );
 }
 
 /** A suite over its runs. @param {string} suite */
 export function useTrend(suite) {
-  return useFollowed(() => /** @type {Promise<TrendPoint[]>} */ (get(asked("/api/evals/trend", { suite }))), calmly(() => true), [suite]);
+  return useFollowed(
+    () => /** @type {Promise<TrendPoint[]>} */ (get(asked("/api/evals/trend", { suite }))),
+    calmly(() => true),
+    [suite],
+  );
 }
 
 /**
@@ -116,8 +144,15 @@ async function tell(path, body) {
   }
 }
 
-/** Run cases again, in a run of its own where the suite was changed; null for all that did not pass, no target for all of the run's. @param {string} run @param {readonly string[] | null} cases @param {string} [target] */
-export const rerun = (run, cases, target = "") => tell(`${pathOf(run)}/rerun`, { ...(cases && { cases }), ...(target && { target }) });
+/**
+ * Run cases again, in a run of its own where the suite was changed; null for all that did not pass, no target for all
+ * of the run's.
+ * @param {string} run
+ * @param {readonly string[] | null} cases
+ * @param {string} [target]
+ */
+export const rerun = (run, cases, target = "") =>
+  tell(`${pathOf(run)}/rerun`, { ...(cases && { cases }), ...(target && { target }) });
 
 /**
  * Run a case again, and hold its request before it leaves: `opened` is told of the exchange as soon as it waits.
@@ -131,7 +166,8 @@ export async function rerunHeld(run, name, target, opened) {
   const known = new Set(held.value.map((line) => line.id));
   const now = await rerun(run, [name], target);
   if (!now) return null;
-  const isMine = (/** @type {{ id: string, session?: string | null }} */ line) => line.session === `eval:${now.run}` && !known.has(line.id);
+  const isMine = (/** @type {{ id: string, session?: string | null }} */ line) =>
+    line.session === `eval:${now.run}` && !known.has(line.id);
   const waiting = held.value.find(isMine);
   if (waiting) opened(waiting.id);
   else {
@@ -147,20 +183,61 @@ export async function rerunHeld(run, name, target, opened) {
 /** What is under way is finished. @param {string} run */
 export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
 
-/** Where the pictures and files of a case are, with `#` for the number; `turn` is one of a conversation that was held live. @param {string} run @param {{ case: string, target: string, trial: number }} shown @param {number} [turn] */
-export const mediaOf = (run, shown, turn) => asked(`${pathOf(run)}/case/media/#`, { case: shown.case, target: shown.target, trial: String(shown.trial), turn: turn === undefined ? "" : String(turn) });
+/**
+ * Where the pictures and files of a case are, with `#` for the number; `turn` is one of a conversation that was held
+ * live.
+ * @param {string} run
+ * @param {{ case: string, target: string, trial: number }} shown
+ * @param {number} [turn]
+ */
+export const mediaOf = (run, shown, turn) =>
+  asked(`${pathOf(run)}/case/media/#`, {
+    case: shown.case,
+    target: shown.target,
+    trial: String(shown.trial),
+    turn: turn === undefined ? "" : String(turn),
+  });
 
-/** Write a value back into the suite's file; with `dry` only tell what would change. @param {string} run @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change @returns {Promise<Saved>} */
+/**
+ * Write a value back into the suite's file; with `dry` only tell what would change.
+ * @param {string} run
+ * @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change
+ * @returns {Promise<Saved>}
+ */
 export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
 
-/** Write what a person changed in the request of a try into its case. @param {string} run @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change @returns {Promise<Saved>} */
+/**
+ * Write what a person changed in the request of a try into its case.
+ * @param {string} run
+ * @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change
+ * @returns {Promise<Saved>}
+ */
 export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, change);
 
-/** Take a change back: the file as it was, byte for byte. @param {string} run @param {{ case: string, sha256: string }} change @returns {Promise<Saved>} */
+/**
+ * Take a change back: the file as it was, byte for byte.
+ * @param {string} run
+ * @param {{ case: string, sha256: string }} change
+ * @returns {Promise<Saved>}
+ */
 export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
 
-/** Propose a case of what is on record; from turn k on it is held live. @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<Made>} */
-export const makeCase = (exchanges, fromTurn) => post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
+/**
+ * Propose a case of what is on record; from turn k on it is held live.
+ * @param {readonly string[]} exchanges
+ * @param {number | null} fromTurn
+ * @returns {Promise<Made>}
+ */
+export const makeCase = (exchanges, fromTurn) =>
+  post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
 
-/** Append it to a suite. @param {string} file @param {string} yaml @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<Saved>} */
-export const saveMade = (file, yaml, exchanges, fromTurn) => post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
+/**
+ * Append it to a suite.
+ * @param {string} file
+ * @param {string} yaml
+ * @param {readonly string[]} exchanges
+ * @param {number | null} fromTurn
+ * @returns {Promise<Saved>}
+ */
+export const saveMade = (file, yaml, exchanges, fromTurn) =>
+  post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -2,8 +2,8 @@
 /** Which requests are held: the mode and the rules, as the server has them. */
 
 import { ApiError, get, onFact, onReconnect, put } from "../../kit/api.js";
-import { signal } from "../../vendor/preact.js";
 import { toastError } from "../../kit/toast.js";
+import { signal } from "../../vendor/preact.js";
 
 /** @import { Mode, Rule } from "./core/interception.js" */
 

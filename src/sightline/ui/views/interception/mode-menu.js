@@ -1,17 +1,23 @@
 // @ts-check
 /** Which requests are held: off, the next one, every one, or by rule. */
 
-import { canHold, mode, rules, setMode } from "./feed.js";
-import { useShortcuts } from "../../kit/keyboard.js";
-import { MODES } from "./core/interception.js";
-import { h, html } from "../../vendor/preact.js";
 import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
+import { h, html } from "../../vendor/preact.js";
+import { MODES } from "./core/interception.js";
+import { canHold, mode, rules, setMode } from "./feed.js";
 
 /** @param {{ onRules: () => void }} props */
 export function Interception({ onRules }) {
   useShortcuts(
-    MODES.map((each) => ({ keys: { off: "h o", next: "h n", every: "h e", rules: "h r" }[each.mode], label: `Hold: ${each.label.toLowerCase()}`, detail: each.help, group: "Holding", run: () => void setMode(each.mode) })),
+    MODES.map((each) => ({
+      keys: { off: "h o", next: "h n", every: "h e", rules: "h r" }[each.mode],
+      label: `Hold: ${each.label.toLowerCase()}`,
+      detail: each.help,
+      group: "Holding",
+      run: () => void setMode(each.mode),
+    })),
   );
   if (!canHold.value) return null;
   const chosen = mode.value;
@@ -27,19 +33,47 @@ export function Interception({ onRules }) {
     const group = event.currentTarget;
     if (group instanceof HTMLElement) /** @type {HTMLElement} */ (group.querySelectorAll("[role=radio]")[to]).focus();
   };
-  const choices = MODES.map((each) => ({ label: each.label, detail: each.help, isChosen: each.mode === chosen, run: () => void setMode(each.mode) }));
+  const choices = MODES.map((each) => ({
+    label: each.label,
+    detail: each.help,
+    isChosen: each.mode === chosen,
+    run: () => void setMode(each.mode),
+  }));
   return html`<div class=${`holding mode-${chosen}`}>
     <span class="holding-label" id="holding-label">Hold</span>
     <div class="segments" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
       ${MODES.map(
-        (each) => html`<button key=${each.mode} type="button" role="radio" aria-checked=${each.mode === chosen} tabindex=${each.mode === chosen ? 0 : -1} title=${each.help} onClick=${() => setMode(each.mode)}>
-          ${each.label}${each.mode === "rules" && count ? html`<span class="count">${count}</span>` : null}
+        (each) => html`<button
+          key=${each.mode}
+          type="button"
+          role="radio"
+          aria-checked=${each.mode === chosen}
+          tabindex=${each.mode === chosen ? 0 : -1}
+          title=${each.help}
+          onClick=${() => setMode(each.mode)}
+        >
+          ${each.label}
+          ${each.mode === "rules" && count ? html`<span class="count">${count}</span>` : null}
         </button>`,
       )}
     </div>
     <span class="holding-menu">
-      ${h(Menu, { label: "What is held", class: "button", choices: [...choices, "line", { label: "Edit rules…", run: onRules }], children: html`${h(Icon, { name: "rules" })}<span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>` })}
+      ${h(Menu, {
+        label: "What is held",
+        class: "button",
+        choices: [...choices, "line", { label: "Edit rules…", run: onRules }],
+        children: html`${h(Icon, { name: "rules" })}
+          <span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>`,
+      })}
     </span>
-    <button type="button" class="button quiet icon rules-button" aria-label="Edit the rules" title="Edit the rules (g r)" onClick=${onRules}>${h(Icon, { name: "rules" })}</button>
+    <button
+      type="button"
+      class="button quiet icon rules-button"
+      aria-label="Edit the rules"
+      title="Edit the rules (g r)"
+      onClick=${onRules}
+    >
+      ${h(Icon, { name: "rules" })}
+    </button>
   </div>`;
 }

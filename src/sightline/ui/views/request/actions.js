@@ -1,10 +1,10 @@
 // @ts-check
 /** What several places of the view do the same way. */
 
-import { placeOf } from "./core/exchange.js";
 import { toast } from "../../kit/toast.js";
-import { wireDialect } from "./desk.js";
+import { placeOf } from "./core/exchange.js";
 import { message } from "./core/messages.js";
+import { wireDialect } from "./desk.js";
 
 /** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */

@@ -3,9 +3,9 @@
 
 import { get, onFact, onReconnect, post } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
-import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "./core/exchange.js";
-import { batch, computed, signal } from "../../vendor/preact.js";
 import { toast, toastError } from "../../kit/toast.js";
+import { batch, computed, signal } from "../../vendor/preact.js";
+import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "./core/exchange.js";
 
 /** @import { Fact, Section, View } from "./core/exchange.js" */
 /** @import { Operation, Target } from "../../kit/core/edits.js" */
@@ -30,7 +30,10 @@ export class Desk {
     this.editing = signal(null);
     /** Refused texts by target: they stay in the editor. @type {Signal<Map<string, string>>} */
     this.refusals = signal(new Map());
-    /** How long the text in the open editor is, for the prediction. @type {Signal<{ name: string, length: number } | null>} */
+    /**
+     * How long the text in the open editor is, for the prediction.
+     * @type {Signal<{ name: string, length: number } | null>}
+     */
     this.typedLength = signal(null);
     /** @type {Signal<"" | "session" | "project" | "all">} */
     this.keep = signal("");
@@ -52,7 +55,8 @@ export class Desk {
     this._asked = null;
     this._edits = new Edits({
       // What changed since the body that is shown here, whoever changed it: the hash of it all stands beside it.
-      post: (operation) => post(`${this.path}/edits?changed=${this.view.peek()?.body_sha256 ?? "0"}`, this._meant(this._kept(operation))),
+      post: (operation) =>
+        post(`${this.path}/edits?changed=${this.view.peek()?.body_sha256 ?? "0"}`, this._meant(this._kept(operation))),
       answered: (answer, operation) => this._answered(answer, operation),
       refused: (error, operation) => this._refused(/** @type {ApiError} */ (error), operation),
       busy: (busy) => this._isBusyNow(busy),
@@ -147,7 +151,8 @@ export class Desk {
   _remember(view) {
     for (const section of view.sections ?? []) {
       if (!this._originals.has(section.id)) this._originals.set(section.id, section.text);
-      for (const part of section.parts) if (!this._originals.has(part.id)) this._originals.set(part.id, part.text ?? "");
+      for (const part of section.parts)
+        if (!this._originals.has(part.id)) this._originals.set(part.id, part.text ?? "");
     }
   }
 
@@ -191,7 +196,8 @@ export class Desk {
   _isBusyNow(busy) {
     this.isBusy.value = busy;
     // Somebody else has edited it while our own edits were on their way.
-    if (!busy && this._lastEdit && this._lastEdit !== this.view.peek()?.body_sha256) this._later(() => void this.load());
+    if (!busy && this._lastEdit && this._lastEdit !== this.view.peek()?.body_sha256)
+      this._later(() => void this.load());
   }
 
   /** The hash after the last edit that was heard of. */
@@ -239,7 +245,12 @@ export class Desk {
     const name = String(operation.part ?? operation.section ?? "");
     if (this.refusals.value.has(name)) this._tellRefusal(name, "");
     this._answers++;
-    if (operation.op === "keep") toast(answer.kept?.length === 1 ? "1 edit is kept for later requests." : `${answer.kept?.length ?? 0} edits are kept for later requests.`);
+    if (operation.op === "keep")
+      toast(
+        answer.kept?.length === 1
+          ? "1 edit is kept for later requests."
+          : `${answer.kept?.length ?? 0} edits are kept for later requests.`,
+      );
     if (!answer.order) this._isForeign = true;
     this._take(answer);
   }

@@ -3,12 +3,12 @@
 
 import { bytes } from "../../kit/api.js";
 import { exactRows, indentedRows, nodeAt, scan, wrapped } from "../../kit/core/json.js";
-import { isHeld, proof } from "./core/exchange.js";
 import { changedRanges } from "../../kit/core/text-diff.js";
-import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { FixedList } from "../../kit/fixed-list.js";
 import { Icon } from "../../kit/icon.js";
+import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { copied } from "./actions.js";
+import { isHeld, proof } from "./core/exchange.js";
 
 /** @import { Row } from "../../kit/core/json.js" */
 /** @import { Desk } from "./desk.js" */
@@ -49,10 +49,13 @@ export function Wire({ desk }) {
   const key = of === "reply" ? String(desk.heard.value) : view?.body_sha256;
   useEffect(() => {
     let isThere = true;
-    void desk.flush().then(() => loaded(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`)).then(
-      (found) => isThere && (setBody(found), setProblem("")),
-      (error) => isThere && (setBody(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
-    );
+    void desk
+      .flush()
+      .then(() => loaded(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`))
+      .then(
+        (found) => isThere && (setBody(found), setProblem("")),
+        (error) => isThere && (setBody(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
+      );
     return () => void (isThere = false);
   }, [desk, of, key, view?.state]);
   const wasEdited = view?.dirty || (view?.facts ?? []).some((fact) => fact.kind === "edited");
@@ -62,15 +65,39 @@ export function Wire({ desk }) {
     if (wasEdited && of === "sent") void originalOf(desk).then((text) => isThere && setOriginal(text));
     return () => void (isThere = false);
   }, [desk, of, wasEdited]);
-  const marks = useMemo(() => (body && original !== null && of === "sent" ? changedRanges(original, body.text) : []), [body, original, of]);
-  const choices = [["sent", isHeld(view) ? "To be sent" : "Sent"], ["received", "From the client"], ["reply", "Reply"], ...(isCalls ? [["held", "Held tool calls"]] : [])];
+  const marks = useMemo(
+    () => (body && original !== null && of === "sent" ? changedRanges(original, body.text) : []),
+    [body, original, of],
+  );
+  const choices = [
+    ["sent", isHeld(view) ? "To be sent" : "Sent"],
+    ["received", "From the client"],
+    ["reply", "Reply"],
+    ...(isCalls ? [["held", "Held tool calls"]] : []),
+  ];
   return html`<div class="wire">
     <div class="toolbar">
-      <div class="segmented" role="radiogroup" aria-label="Which body">${choices.map(([name, label]) => html`<button type="button" key=${name} role="radio" aria-checked=${of === name} onClick=${() => (setBody(null), setOf(name))}>${label}</button>`)}</div>
-      <label class="check"><input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent</label>
+      <div class="segmented" role="radiogroup" aria-label="Which body">
+        ${choices.map(
+          ([name, label]) => html`<button
+            type="button"
+            key=${name}
+            role="radio"
+            aria-checked=${of === name}
+            onClick=${() => (setBody(null), setOf(name))}
+          >
+            ${label}
+          </button>`,
+        )}
+      </div>
+      <label class="check">
+        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
+      </label>
       <span class="card-gap"></span>
       ${body ? h(Hash, { desk, body, of }) : null}
-      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copied(body.text)}>${h(Icon, { name: "copy" })}Copy</button>
+      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copied(body.text)}>
+        ${h(Icon, { name: "copy" })}Copy
+      </button>
     </div>
     ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
     ${!body && !problem ? html`<p class="faint pad">Loading…</p>` : null}
@@ -96,18 +123,45 @@ async function originalOf(desk) {
 function Hash({ desk, body, of }) {
   const view = desk.view.value;
   const told = proof(view);
-  const expected = of === "sent" ? (told.sent || view?.body_sha256) : of === "held" ? view?.body_sha256 : of === "received" ? view?.hashes?.received : view?.hashes?.reply;
+  const expected =
+    of === "sent"
+      ? told.sent || view?.body_sha256
+      : of === "held"
+        ? view?.body_sha256
+        : of === "received"
+          ? view?.hashes?.received
+          : view?.hashes?.reply;
   const isSame = !body.sha256 || !expected || expected === body.sha256;
-  const words = of !== "sent" ? "" : told.state === "same" ? "sent = shown" : told.state === "different" ? "sent ≠ shown" : "";
+  const words =
+    of !== "sent" ? "" : told.state === "same" ? "sent = shown" : told.state === "different" ? "sent ≠ shown" : "";
   return html`<span class="wire-hash">
-    ${words ? html`<span class=${`proof ${told.state}`}>${h(Icon, { name: told.state === "same" ? "check" : "warn" })}${words}</span>` : null}
+    ${
+      words
+        ? html`<span class=${`proof ${told.state}`}>
+            ${h(Icon, { name: told.state === "same" ? "check" : "warn" })}
+            ${words}
+          </span>`
+        : null
+    }
     <span class="soft number">${body.size.toLocaleString("en-US")} bytes${body.isText ? "" : ", not UTF-8"}</span>
-    <code class=${isSame ? "hash" : "hash bad"} title=${isSame ? `SHA-256 of these bytes, worked out in this page: ${body.sha256}` : `These bytes have the hash ${body.sha256}, but the record says ${expected}`}>sha256 ${(body.sha256 || expected || "").slice(0, 16)}…</code>
+    <code
+      class=${isSame ? "hash" : "hash bad"}
+      title=${
+        isSame
+          ? `SHA-256 of these bytes, worked out in this page: ${body.sha256}`
+          : `These bytes have the hash ${body.sha256}, but the record says ${expected}`
+      }
+    >
+      sha256 ${(body.sha256 || expected || "").slice(0, 16)}…
+    </code>
     ${isSame ? null : html`<span class="bad">not what the record says</span>`}
   </span>`;
 }
 
-/** @param {{ desk: Pick<Desk, "shownPointer">, body: Pick<Body, "text">, marks: [number, number][], isIndented: boolean }} props */
+/**
+ * @param {{ desk: Pick<Desk, "shownPointer">, body: Pick<Body, "text">, marks: [number, number][], isIndented: boolean
+ *   }} props
+ */
 export function Bytes({ desk, body, marks, isIndented }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [columns, setColumns] = useState(120);
@@ -138,20 +192,79 @@ export function Bytes({ desk, body, marks, isIndented }) {
     return node ? /** @type {[number, number]} */ ([node.start, node.end]) : null;
   }, [pointer, tree]);
   const hits = useMemo(() => found(text, find), [text, find]);
-  const target = find ? (hits[place % Math.max(1, hits.length)]?.[0] ?? -1) : aimed ? aimed[0] : place && marks.length ? marks[(place - 1) % marks.length][0] : -1;
+  const target = find
+    ? (hits[place % Math.max(1, hits.length)]?.[0] ?? -1)
+    : aimed
+      ? aimed[0]
+      : place && marks.length
+        ? marks[(place - 1) % marks.length][0]
+        : -1;
   const active = useMemo(() => (target < 0 ? -1 : rowOf(rows, target)), [rows, target]);
-  const step = (/** @type {number} */ by) => setPlace((now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1));
+  const step = (/** @type {number} */ by) =>
+    setPlace(
+      (now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1),
+    );
   return html`<div class="wire-tools">
-      <input class="field wire-find" type="search" placeholder="Find in these bytes" aria-label="Find in these bytes" value=${find} onInput=${(/** @type {InputEvent} */ event) => (setFind(/** @type {HTMLInputElement} */ (event.target).value), setPlace(0))} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)} />
-      ${find ? html`<span class="soft number" role="status">${hits.length ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}` : "not found"}</span>` : null}
+      <input
+        class="field wire-find"
+        type="search"
+        placeholder="Find in these bytes"
+        aria-label="Find in these bytes"
+        value=${find}
+        onInput=${(/** @type {InputEvent} */ event) => (
+          setFind(/** @type {HTMLInputElement} */ (event.target).value),
+          setPlace(0)
+        )}
+        onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
+      />
+      ${
+        find
+          ? html`<span class="soft number" role="status">
+              ${
+                hits.length
+                  ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
+                  : "not found"
+              }
+            </span>`
+          : null
+      }
       <span class="card-gap"></span>
-      ${marks.length ? html`<button type="button" class="button quiet" onClick=${() => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1))}><i class="mark-sample" aria-hidden="true"></i>${marks.length === 1 ? "1 edited place" : `${marks.length} edited places`}${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}</button>` : null}
-      ${pointer ? html`<button type="button" class="button quiet" title="Stop showing this place" onClick=${() => (desk.shownPointer.value = "")}><code>${pointer}</code>${h(Icon, { name: "close" })}</button>` : null}
+      ${
+        marks.length
+          ? html`<button
+              type="button"
+              class="button quiet"
+              onClick=${() => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1))}
+            >
+              <i class="mark-sample" aria-hidden="true"></i>
+              ${marks.length === 1 ? "1 edited place" : `${marks.length} edited places`}
+              ${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}
+            </button>`
+          : null
+      }
+      ${
+        pointer
+          ? html`<button
+              type="button"
+              class="button quiet"
+              title="Stop showing this place"
+              onClick=${() => (desk.shownPointer.value = "")}
+            >
+              <code>${pointer}</code>
+              ${h(Icon, { name: "close" })}
+            </button>`
+          : null
+      }
     </div>
     <div class="wire-bytes" ref=${box} dir="ltr">
       ${h(FixedList, {
-        count: rows.length, rowHeight: ROW, active, aim: `${place} ${pointer} ${find}`, label: "Exact bytes",
-        render: (index) => h(WireRow, { text, row: rows[index], number: index + 1, marks, hits, aimed, isHere: index === active }),
+        count: rows.length,
+        rowHeight: ROW,
+        active,
+        aim: `${place} ${pointer} ${find}`,
+        label: "Exact bytes",
+        render: (index) =>
+          h(WireRow, { text, row: rows[index], number: index + 1, marks, hits, aimed, isHere: index === active }),
       })}
     </div>`;
 }
@@ -163,7 +276,8 @@ function found(text, wanted) {
   /** @type {[number, number][]} */
   const hits = [];
   if (!wanted) return hits;
-  for (let at = text.indexOf(wanted); at >= 0 && hits.length < MOST_HITS; at = text.indexOf(wanted, at + wanted.length)) hits.push([at, at + wanted.length]);
+  for (let at = text.indexOf(wanted); at >= 0 && hits.length < MOST_HITS; at = text.indexOf(wanted, at + wanted.length))
+    hits.push([at, at + wanted.length]);
   return hits;
 }
 
@@ -182,10 +296,23 @@ function rowOf(rows, offset) {
 /** Signs that are not seen, or that turn what is seen, are written out. */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** @param {{ text: string, row: Row, number: number, marks: [number, number][], hits: [number, number][], aimed: [number, number] | null, isHere: boolean }} props */
+/**
+ * @param {{ text: string, row: Row, number: number, marks: [number, number][], hits: [number, number][], aimed:
+ *   [number, number] | null, isHere: boolean }} props
+ */
 function WireRow({ text, row, number, marks, hits, aimed, isHere }) {
-  const spans = [...within(marks, row, "wire-mark"), ...within(hits, row, "wire-hit"), ...(aimed ? within([aimed], row, "wire-aim") : [])];
-  const cuts = [...new Set([row.from, row.to, ...spans.flatMap((span) => [Math.max(row.from, span.from), Math.min(row.to, span.to)])])].sort((a, b) => a - b);
+  const spans = [
+    ...within(marks, row, "wire-mark"),
+    ...within(hits, row, "wire-hit"),
+    ...(aimed ? within([aimed], row, "wire-aim") : []),
+  ];
+  const cuts = [
+    ...new Set([
+      row.from,
+      row.to,
+      ...spans.flatMap((span) => [Math.max(row.from, span.from), Math.min(row.to, span.to)]),
+    ]),
+  ].sort((a, b) => a - b);
   const pieces = cuts.slice(0, -1).map((from, index) => {
     const to = cuts[index + 1];
     const names = spans.filter((span) => span.from <= from && span.to >= to).map((span) => span.name);
@@ -193,7 +320,13 @@ function WireRow({ text, row, number, marks, hits, aimed, isHere }) {
     return names.length ? html`<span class=${names.join(" ")}>${shown}</span>` : shown;
   });
   const gone = spans.some((span) => span.from === span.to);
-  return html`<div class=${isHere ? "wire-row is-here" : "wire-row"}><span class="wire-number" aria-hidden="true">${number}</span><span class="wire-text" style=${{ paddingLeft: `${row.indent * 2}ch` }}>${pieces}${gone ? html`<span class="wire-gone" title="Something was taken out here">◂</span>` : null}</span></div>`;
+  return html`<div class=${isHere ? "wire-row is-here" : "wire-row"}>
+    <span class="wire-number" aria-hidden="true">${number}</span>
+    <span class="wire-text" style=${{ paddingLeft: `${row.indent * 2}ch` }}>
+      ${pieces}
+      ${gone ? html`<span class="wire-gone" title="Something was taken out here">◂</span>` : null}
+    </span>
+  </div>`;
 }
 
 /** @param {[number, number][]} ranges in order @param {Row} row @param {string} name */
@@ -221,7 +354,11 @@ function visible(text) {
   let at = 0;
   for (const match of text.matchAll(HIDDEN)) {
     if (match.index > at) pieces.push(text.slice(at, match.index));
-    pieces.push(html`<span class="hidden-sign" title="A sign that is not seen">${`U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`}</span>`);
+    pieces.push(
+      html`<span class="hidden-sign" title="A sign that is not seen">
+        ${`U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`}
+      </span>`,
+    );
     at = match.index + 1;
   }
   return [...pieces, text.slice(at)];

@@ -2,8 +2,8 @@
 /** Runs as the server has them: one that is watched is fetched anew whenever it is announced to have changed. */
 
 import { get, onAnnounced, onReconnect, post } from "../../kit/api.js";
-import { useEffect, useRef, useState } from "../../vendor/preact.js";
 import { toastError } from "../../kit/toast.js";
+import { useEffect, useRef, useState } from "../../vendor/preact.js";
 
 /** @import { Decision, Run } from "./core/runs.js" */
 /** @typedef {import("../../api-types.d.ts").RunBrief} RunBrief */
@@ -18,7 +18,9 @@ import { toastError } from "../../kit/toast.js";
  */
 export function useFollowed(ask, follow, inputs) {
   const [value, setValue] = useState(/** @type {T | null} */ (null));
-  const [trouble, setTrouble] = useState(/** @type {{ message: string, hint?: string, status?: number } | null} */ (null));
+  const [trouble, setTrouble] = useState(
+    /** @type {{ message: string, hint?: string, status?: number } | null} */ (null),
+  );
   const [asked, setAsked] = useState(0);
   const answered = useRef(0);
   useEffect(() => {
@@ -63,12 +65,20 @@ export function useRun(id) {
 
 /** The newest runs, live. @param {number} limit */
 export function useRuns(limit) {
-  return useFollowed(() => /** @type {Promise<RunBrief[]>} */ (get(`/api/runs?limit=${limit}`)), (again) => onAnnounced("run", again), [limit]);
+  return useFollowed(
+    () => /** @type {Promise<RunBrief[]>} */ (get(`/api/runs?limit=${limit}`)),
+    (again) => onAnnounced("run", again),
+    [limit],
+  );
 }
 
 /** What is allowed for all runs; it is looked up again when `version` changes. @param {unknown} version */
 export function useApprovals(version) {
-  const followed = useFollowed(() => /** @type {Promise<ApprovalShown[]>} */ (get("/api/approvals")), () => () => {}, [version]);
+  const followed = useFollowed(
+    () => /** @type {Promise<ApprovalShown[]>} */ (get("/api/approvals")),
+    () => () => {},
+    [version],
+  );
   return { approvals: followed.value, trouble: followed.trouble, again: followed.again };
 }
 

@@ -3,9 +3,9 @@
 
 import { about } from "../../kit/about.js";
 import { get } from "../../kit/api.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { Dialog } from "../../kit/dialog.js";
+import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { Client } from "../../kit/about.js" */
 /** @typedef {{ name: string, ready: boolean, why: string }} Provider */
@@ -18,7 +18,9 @@ export function Connect({ onClose }) {
     class: "connect-dialog",
     onClose,
     children: html`
-      <p class="soft">Sightline ${version} listens at <code>${address}</code>. Start a client through it, or set its base URL by hand.</p>
+      <p class="soft">
+        Sightline ${version} listens at <code>${address}</code>. Start a client through it, or set its base URL by hand.
+      </p>
       ${h(Clients, {})}
       <section class="connect-more" aria-label="More">
         <h3>Label the traffic, or choose the provider</h3>
@@ -42,9 +44,21 @@ function Providers() {
   if (found?.length === 0) return null;
   return html`<section class="connect-more" aria-label="Providers">
     <h3>Providers</h3>
-    ${found
-      ? html`<ul class="providers">${[...found].sort((a, b) => Number(b.ready) - Number(a.ready)).map((each) => html`<li key=${each.name} title=${each.why}><span class=${each.ready ? "dot ready" : "dot"}></span><span>${each.name}</span><span class="faint cut">${each.why ? firstSentence(each.why) : "ready"}</span></li>`)}</ul>`
-      : html`<p class="faint" role="status">Asking those on this machine…</p>`}
+    ${
+      found
+        ? html`<ul class="providers">
+            ${[...found]
+              .sort((a, b) => Number(b.ready) - Number(a.ready))
+              .map(
+                (each) => html`<li key=${each.name} title=${each.why}>
+                  <span class=${each.ready ? "dot ready" : "dot"}></span>
+                  <span>${each.name}</span>
+                  <span class="faint cut">${each.why ? firstSentence(each.why) : "ready"}</span>
+                </li>`,
+              )}
+          </ul>`
+        : html`<p class="faint" role="status">Asking those on this machine…</p>`
+    }
   </section>`;
 }
 
@@ -72,11 +86,21 @@ export function Clients() {
   };
   return html`<div class="clients">
     <div class="client-tabs" role="tablist" aria-label="Clients" onKeyDown=${onKey}>
-      ${clients.map((each, index) => html`<button key=${each.name} type="button" role="tab" aria-selected=${index === chosen} aria-controls="client-panel" tabindex=${index === chosen ? 0 : -1} onClick=${() => setChosen(index)}>${each.name}</button>`)}
+      ${clients.map(
+        (each, index) => html`<button
+          key=${each.name}
+          type="button"
+          role="tab"
+          aria-selected=${index === chosen}
+          aria-controls="client-panel"
+          tabindex=${index === chosen ? 0 : -1}
+          onClick=${() => setChosen(index)}
+        >
+          ${each.name}
+        </button>`,
+      )}
     </div>
-    <div id="client-panel" class="client-panel" role="tabpanel" aria-label=${client.name}>
-      ${h(Steps, { client })}
-    </div>
+    <div id="client-panel" class="client-panel" role="tabpanel" aria-label=${client.name}>${h(Steps, { client })}</div>
   </div>`;
 }
 
@@ -84,7 +108,19 @@ export function Clients() {
 function Steps({ client }) {
   const variables = Object.entries(client.env ?? {}).map(([name, value]) => `export ${name}=${value}`);
   return html`
-    ${client.command ? html`<p class="step">Start it through Sightline; nothing of yours is changed:</p>${h(CopyBlock, { text: client.command, label: "Copy command" })}` : null}
-    ${variables.length ? html`<p class="step">${client.command ? "Or set the variable yourself:" : "Set the variable that it reads:"}</p>${h(CopyBlock, { text: variables.join("\n"), label: "Copy variables" })}` : null}
+    ${
+      client.command
+        ? html`<p class="step">Start it through Sightline; nothing of yours is changed:</p>
+            ${h(CopyBlock, { text: client.command, label: "Copy command" })}`
+        : null
+    }
+    ${
+      variables.length
+        ? html`<p class="step">
+              ${client.command ? "Or set the variable yourself:" : "Set the variable that it reads:"}
+            </p>
+            ${h(CopyBlock, { text: variables.join("\n"), label: "Copy variables" })}`
+        : null
+    }
     ${client.note ? html`<p class="soft step">${client.note}</p>` : null}`;
 }

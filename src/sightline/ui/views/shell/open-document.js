@@ -3,10 +3,10 @@
 
 import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
-import { toExchange } from "../../kit/navigation.js";
-import { DIALECTS, missingFrom, readDocument } from "./core/documents.js";
-import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { Dialog } from "../../kit/dialog.js";
+import { toExchange } from "../../kit/navigation.js";
+import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { DIALECTS, missingFrom, readDocument } from "./core/documents.js";
 
 /** @param {{ onClose: () => void }} props */
 export function OpenDocument({ onClose }) {
@@ -46,25 +46,75 @@ export function OpenDocument({ onClose }) {
     class: "open-document",
     isKept: text !== "",
     onClose,
-    footer: html`<span class="soft" role="status">${missing}</span><span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="button primary" disabled=${missing !== null || isOpening} onClick=${() => void open()}>${isOpening ? "Opening…" : "Open in the editor"}</button>`,
+    footer: html`<span class="soft" role="status">${missing}</span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button
+        type="button"
+        class="button primary"
+        disabled=${missing !== null || isOpening}
+        onClick=${() => void open()}
+      >
+        ${isOpening ? "Opening…" : "Open in the editor"}
+      </button>`,
     children: html`
-      <p class="soft">A request body of any dialect. It is held, so that you can edit it; nothing is sent before you send it.</p>
-      <textarea ref=${area} class="field mono" aria-label="Request body" placeholder="Paste JSON here, or drop a file" spellcheck=${false} rows="10" value=${text}
+      <p class="soft">
+        A request body of any dialect. It is held, so that you can edit it; nothing is sent before you send it.
+      </p>
+      <textarea
+        ref=${area}
+        class="field mono"
+        aria-label="Request body"
+        placeholder="Paste JSON here, or drop a file"
+        spellcheck=${false}
+        rows="10"
+        value=${text}
         onInput=${(/** @type {Event} */ event) => write(valueOf(event))}
         onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()}
-        onDrop=${(/** @type {DragEvent} */ event) => { event.preventDefault(); void read(event.dataTransfer?.files[0]); }}></textarea>
+        onDrop=${(/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          void read(event.dataTransfer?.files[0]);
+        }}
+      ></textarea>
       <div class="open-document-row">
-        <input ref=${file} class="unseen" type="file" accept=".json,application/json" tabindex="-1" aria-hidden="true" onChange=${(/** @type {Event} */ event) => void read(/** @type {HTMLInputElement} */ (event.target).files?.[0])} />
+        <input
+          ref=${file}
+          class="unseen"
+          type="file"
+          accept=".json,application/json"
+          tabindex="-1"
+          aria-hidden="true"
+          onChange=${(/** @type {Event} */ event) =>
+            void read(/** @type {HTMLInputElement} */ (event.target).files?.[0])}
+        />
         <button type="button" class="button" onClick=${() => file.current?.click()}>Choose a file…</button>
-        <label class="field-label">Dialect
+        <label class="field-label">
+          Dialect
           <select class="field" value=${chosen} onChange=${(/** @type {Event} */ event) => setDialect(valueOf(event))}>
             <option value="" disabled>choose</option>
             ${DIALECTS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-          </select></label>
-        <label class="field-label">Model
-          <input class="field" list="open-document-models" placeholder=${found?.model || "provider/model"} value=${model} spellcheck=${false} autocomplete="off" onInput=${(/** @type {Event} */ event) => setModel(valueOf(event))} />
-          <datalist id="open-document-models">${about.value.models.map((each) => html`<option key=${`${each.provider}/${each.id}`} value=${each.provider ? `${each.provider}/${each.id}` : each.id}></option>`)}</datalist></label>
+          </select>
+        </label>
+        <label class="field-label">
+          Model
+          <input
+            class="field"
+            list="open-document-models"
+            placeholder=${found?.model || "provider/model"}
+            value=${model}
+            spellcheck=${false}
+            autocomplete="off"
+            onInput=${(/** @type {Event} */ event) => setModel(valueOf(event))}
+          />
+          <datalist id="open-document-models">
+            ${about.value.models.map(
+              (each) => html`<option
+                key=${`${each.provider}/${each.id}`}
+                value=${each.provider ? `${each.provider}/${each.id}` : each.id}
+              ></option>`,
+            )}
+          </datalist>
+        </label>
       </div>
       ${problem ? html`<p class="field-problem" role="alert">${problem}</p>` : null}`,
   });

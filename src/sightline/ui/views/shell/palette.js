@@ -1,18 +1,20 @@
 // @ts-check
 /** Everything that can be done, and every exchange that is known, by some of its letters. */
 
-import { held, lines } from "../traffic/feed.js";
-import { shortcuts } from "../../kit/keyboard.js";
-import { go, toExchange } from "../../kit/navigation.js";
-import { ranked } from "../../kit/core/ranking.js";
 import { when } from "../../kit/core/format.js";
-import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { ranked } from "../../kit/core/ranking.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
+import { shortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
+import { go, toExchange } from "../../kit/navigation.js";
+import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { held, lines } from "../traffic/feed.js";
 
 /** `detail` is searched too; `aside` is what is shown of it. */
-/** @typedef {{ label: string, detail?: string, aside?: string, group: string, keys?: string, run: () => void }} Command */
+/**
+ * @typedef {{ label: string, detail?: string, aside?: string, group: string, keys?: string, run: () => void }} Command
+ */
 
 const MOST = 60;
 const EXCHANGES = 300;
@@ -26,9 +28,16 @@ export function Palette({ onClose }) {
   const commands = useMemo(known, []);
   const found = useMemo(() => {
     const best = ranked(commands, text).slice(0, MOST);
-    return text.trim() ? [...best, searchFor(text.trim())] : best.filter((each) => each.group !== "Exchanges").concat(best.filter((each) => each.group === "Exchanges").slice(0, 8));
+    return text.trim()
+      ? [...best, searchFor(text.trim())]
+      : best
+          .filter((each) => each.group !== "Exchanges")
+          .concat(best.filter((each) => each.group === "Exchanges").slice(0, 8));
   }, [text]);
-  useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [chosen, found]);
+  useEffect(
+    () => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }),
+    [chosen, found],
+  );
   /** @param {Command | undefined} command */
   const run = (command) => {
     if (!command) return;
@@ -51,16 +60,45 @@ export function Palette({ onClose }) {
     children: html`
       <div class="palette-field">
         ${h(Icon, { name: "search" })}
-        <input autofocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${`palette-${chosen}`} aria-label="Command or exchange" placeholder="A command, a model, words of a request…" spellcheck=${false} autocomplete="off"
-          value=${text} onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setChosen(0); }} onKeyDown=${onKey} />
+        <input
+          autofocus
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="palette-list"
+          aria-activedescendant=${`palette-${chosen}`}
+          aria-label="Command or exchange"
+          placeholder="A command, a model, words of a request…"
+          spellcheck=${false}
+          autocomplete="off"
+          value=${text}
+          onInput=${(/** @type {Event} */ event) => {
+            setText(/** @type {HTMLInputElement} */ (event.target).value);
+            setChosen(0);
+          }}
+          onKeyDown=${onKey}
+        />
         <kbd class="key">Esc</kbd>
       </div>
       <ul id="palette-list" class="palette-list" role="listbox" aria-label="Commands" ref=${list}>
         ${found.map(
           (each, index) => html`
-            ${!text && found[index - 1]?.group !== each.group ? html`<li key=${`group-${each.group}`} class="palette-group" role="presentation">${each.group}</li>` : null}
-            <li key=${index} id=${`palette-${index}`} role="option" aria-selected=${index === chosen} class="palette-item" onMouseMove=${() => setChosen(index)} onClick=${() => run(each)}>
-              <span class="cut">${each.label}</span><span class="cut faint">${each.aside ?? each.detail ?? ""}</span>${each.keys ? h(KeyCaps, { keys: each.keys }) : null}
+            ${
+              !text && found[index - 1]?.group !== each.group
+                ? html`<li key=${`group-${each.group}`} class="palette-group" role="presentation">${each.group}</li>`
+                : null
+            }
+            <li
+              key=${index}
+              id=${`palette-${index}`}
+              role="option"
+              aria-selected=${index === chosen}
+              class="palette-item"
+              onMouseMove=${() => setChosen(index)}
+              onClick=${() => run(each)}
+            >
+              <span class="cut">${each.label}</span>
+              <span class="cut faint">${each.aside ?? each.detail ?? ""}</span>
+              ${each.keys ? h(KeyCaps, { keys: each.keys }) : null}
             </li>`,
         )}
       </ul>`,
@@ -70,7 +108,12 @@ export function Palette({ onClose }) {
 /** @returns {Command[]} */
 function known() {
   const now = Date.now() / 1000;
-  const waiting = held.value.map((line) => ({ label: `Held: ${line.title || line.model || line.id}`, detail: line.model, group: "Held", run: () => toExchange(line.id) }));
+  const waiting = held.value.map((line) => ({
+    label: `Held: ${line.title || line.model || line.id}`,
+    detail: line.model,
+    group: "Held",
+    run: () => toExchange(line.id),
+  }));
   const actions = shortcuts.value.filter((each) => !each.isHidden).map((each) => ({ ...each }));
   const exchanges = lines.value.slice(0, EXCHANGES).map((line) => ({
     label: line.title || line.id,

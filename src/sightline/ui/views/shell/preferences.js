@@ -1,10 +1,10 @@
 // @ts-check
 /** What this browser remembers: the theme, and whether a held request may call. */
 
-import { onHeld } from "../traffic/feed.js";
 import { toExchange } from "../../kit/navigation.js";
-import { effect, signal } from "../../vendor/preact.js";
 import { toast } from "../../kit/toast.js";
+import { effect, signal } from "../../vendor/preact.js";
+import { onHeld } from "../traffic/feed.js";
 
 /** @param {string} name */
 const kept = (name) => {
@@ -29,7 +29,9 @@ const keep = (name, value) => {
 
 /** "" follows the system. */
 export const theme = signal(kept("theme"));
-export const notifies = signal(kept("notify") === "yes" && "Notification" in globalThis && Notification.permission === "granted");
+export const notifies = signal(
+  kept("notify") === "yes" && "Notification" in globalThis && Notification.permission === "granted",
+);
 
 effect(() => {
   if (theme.value) document.documentElement.dataset.theme = theme.value;
@@ -42,13 +44,20 @@ export async function toggleNotifications() {
   if (notifies.value) notifies.value = false;
   else if (!("Notification" in globalThis)) toast("This browser has no notifications.", { tone: "bad" });
   else if ((await Notification.requestPermission()) === "granted") notifies.value = true;
-  else toast("The browser does not allow notifications here.", { hint: "Allow them in the site's settings.", tone: "bad" });
+  else
+    toast("The browser does not allow notifications here.", {
+      hint: "Allow them in the site's settings.",
+      tone: "bad",
+    });
   keep("notify", notifies.value ? "yes" : "");
 }
 
 onHeld((line) => {
   if (!notifies.value || !document.hidden) return;
-  const told = new Notification("A request is held", { body: [line.model, line.session].filter(Boolean).join(" · "), tag: line.id });
+  const told = new Notification("A request is held", {
+    body: [line.model, line.session].filter(Boolean).join(" · "),
+    tag: line.id,
+  });
   told.onclick = () => {
     focus();
     toExchange(line.id);

@@ -3,33 +3,42 @@
 
 import { about } from "../../kit/about.js";
 import { connection, retry } from "../../kit/api.js";
-import { held, heldCount } from "../traffic/feed.js";
-import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
-import { go, lastChatFilter, lastFilter, lastOpened, route, toChat, toExchange, toTraffic } from "../../kit/navigation.js";
-import { notifies, theme, toggleNotifications } from "./preferences.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Icon } from "../../kit/icon.js";
+import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
+import {
+  go,
+  lastChatFilter,
+  lastFilter,
+  lastOpened,
+  route,
+  toChat,
+  toExchange,
+  toTraffic,
+} from "../../kit/navigation.js";
 import { Toasts } from "../../kit/toast.js";
+import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Chat } from "../chat/page.js";
-import { Connect } from "./connect.js";
 import { EvalCase } from "../evals/case.js";
 import { CompareEvals } from "../evals/compare.js";
 import { EvalView } from "../evals/eval.js";
 import { Evals } from "../evals/evals.js";
 import { EvalTrend } from "../evals/trend.js";
 import { Interception } from "../interception/mode-menu.js";
-import { OpenDocument } from "./open-document.js";
-import { Palette } from "./palette.js";
-import { RequestView } from "../request/request.js";
 import { Rules } from "../interception/rules.js";
+import { RequestView } from "../request/request.js";
 import { CompareRuns } from "../runs/compare.js";
 import { Runs } from "../runs/runs.js";
 import { Trace } from "../runs/trace.js";
-import { Shortcuts } from "./shortcuts.js";
+import { held, heldCount } from "../traffic/feed.js";
 import { Traffic } from "../traffic/traffic.js";
+import { Connect } from "./connect.js";
+import { OpenDocument } from "./open-document.js";
+import { Palette } from "./palette.js";
+import { notifies, theme, toggleNotifications } from "./preferences.js";
+import { Shortcuts } from "./shortcuts.js";
 
 /** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
 
@@ -38,14 +47,34 @@ export function Shell() {
   const at = route.value;
   useTitle();
   useShortcuts([
-    { keys: "ctrl+k", label: "Find a command", group: "Everywhere", run: () => setPanel("palette"), whileTyping: true, isHidden: true },
+    {
+      keys: "ctrl+k",
+      label: "Find a command",
+      group: "Everywhere",
+      run: () => setPanel("palette"),
+      whileTyping: true,
+      isHidden: true,
+    },
     { keys: "?", label: "Show shortcuts", group: "Everywhere", run: () => setPanel("shortcuts") },
-    { keys: "f1", also: ["ctrl+;"], label: "Show shortcuts, also while writing", group: "Everywhere", run: () => setPanel("shortcuts"), whileTyping: true, isHidden: true },
+    {
+      keys: "f1",
+      also: ["ctrl+;"],
+      label: "Show shortcuts, also while writing",
+      group: "Everywhere",
+      run: () => setPanel("shortcuts"),
+      whileTyping: true,
+      isHidden: true,
+    },
     { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
     { keys: "g a", label: "Go to the chat", group: "Everywhere", run: toChat },
     { keys: "g e", label: "Go to the evals", group: "Everywhere", run: () => go({ view: "evals" }) },
     { keys: "g u", label: "Go to the runs", group: "Everywhere", run: () => go({ view: "runs" }) },
-    { keys: "g h", label: "Go to the first held request", group: "Everywhere", run: () => held.value[0] && toExchange(held.value[0].id) },
+    {
+      keys: "g h",
+      label: "Go to the first held request",
+      group: "Everywhere",
+      run: () => held.value[0] && toExchange(held.value[0].id),
+    },
     { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
     { keys: "g o", label: "Open a document in the editor", group: "Everywhere", run: () => setPanel("document") },
@@ -72,8 +101,24 @@ export function Shell() {
       ${at.view === "compare" ? h(CompareRuns, { key: `${at.a} ${at.b}`, a: at.a, b: at.b }) : null}
       ${at.view === "evals" ? h(Evals, { suite: at.suite, compare: at.compare }) : null}
       ${at.view === "eval" ? h(EvalView, { key: at.id, id: at.id, filter: at.filter, order: at.order }) : null}
-      ${at.view === "eval-case" ? h(EvalCase, { key: `${at.id} ${at.case} ${at.target} ${at.trial}`, id: at.id, name: at.case, target: at.target, trial: at.trial, filter: at.filter, order: at.order }) : null}
-      ${at.view === "eval-compare" ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB }) : null}
+      ${
+        at.view === "eval-case"
+          ? h(EvalCase, {
+              key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
+              id: at.id,
+              name: at.case,
+              target: at.target,
+              trial: at.trial,
+              filter: at.filter,
+              order: at.order,
+            })
+          : null
+      }
+      ${
+        at.view === "eval-compare"
+          ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
+          : null
+      }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
@@ -93,10 +138,35 @@ function Header({ onPanel }) {
     </a>
     ${h(Places, {})}
     <span class="shell-gap"></span>
-    ${count ? html`<button type="button" class="held-chip" title="Open the first held request" aria-label=${`${count} held`} onClick=${() => toExchange(held.value[0].id)}>${h(Icon, { name: "pause" })}${count}<span class="held-word">held</span></button>` : null}
+    ${
+      count
+        ? html`<button
+            type="button"
+            class="held-chip"
+            title="Open the first held request"
+            aria-label=${`${count} held`}
+            onClick=${() => toExchange(held.value[0].id)}
+          >
+            ${h(Icon, { name: "pause" })}
+            ${count}
+            <span class="held-word">held</span>
+          </button>`
+        : null
+    }
     ${h(Interception, { onRules: () => onPanel("rules") })}
-    <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>${h(Icon, { name: "search" })}<span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span></button>
-    <button type="button" class="button connect-button" aria-label="Connect a client" onClick=${() => onPanel("connect")}>${h(Icon, { name: "plug" })}<span>Connect</span></button>
+    <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>
+      ${h(Icon, { name: "search" })}
+      <span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span>
+    </button>
+    <button
+      type="button"
+      class="button connect-button"
+      aria-label="Connect a client"
+      onClick=${() => onPanel("connect")}
+    >
+      ${h(Icon, { name: "plug" })}
+      <span>Connect</span>
+    </button>
     ${h(Menu, {
       label: "More",
       choices: [
@@ -116,34 +186,63 @@ function Header({ onPanel }) {
 function Places() {
   const view = route.value.view;
   const places = [{ view: "traffic", label: "Traffic", href: hashOf({ view: "traffic", filter: lastFilter.value }) }];
-  if (lastOpened.value) places.push({ view: "request", label: "Request", href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }) });
+  if (lastOpened.value)
+    places.push({
+      view: "request",
+      label: "Request",
+      href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }),
+    });
   for (const place of about.value.places ?? []) {
-    if (place === "chat") places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
+    if (place === "chat")
+      places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
   }
   const isEval = view === "evals" || view.startsWith("eval-") || view === "eval";
-  if (isEval || about.value.places?.includes("evals")) places.push({ view: isEval ? view : "evals", label: "Evals", href: hashOf({ view: "evals" }) });
+  if (isEval || about.value.places?.includes("evals"))
+    places.push({ view: isEval ? view : "evals", label: "Evals", href: hashOf({ view: "evals" }) });
   const isRun = ["runs", "run", "compare"].includes(view);
-  if (isRun || about.value.places?.includes("runs")) places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
+  if (isRun || about.value.places?.includes("runs"))
+    places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
   const bar = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, places.length]);
+  useEffect(
+    () => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
+    [view, places.length],
+  );
   return html`<nav class="places" aria-label="Places" ref=${bar}>
-    ${places.map((each) => html`<a key=${each.view} href=${each.href} aria-current=${each.view === view ? "page" : null}>${each.label}</a>`)}
+    ${places.map(
+      (each) => html`<a key=${each.view} href=${each.href} aria-current=${each.view === view ? "page" : null}>
+        ${each.label}
+      </a>`,
+    )}
   </nav>`;
 }
 
 function Banner() {
   const state = connection.value;
   if (state === "refused") {
-    return html`<div class="banner bad" role="alert">${h(Icon, { name: "warn" })}<span>This page is not known here any more. Open the link again that Sightline printed when it started.</span></div>`;
+    return html`<div class="banner bad" role="alert">
+      ${h(Icon, { name: "warn" })}
+      <span>This page is not known here any more. Open the link again that Sightline printed when it started.</span>
+    </div>`;
   }
   if (state !== "lost") return null;
-  return html`<div class="banner" role="alert">${h(Icon, { name: "warn" })}<span>Sightline does not answer. What you see may be old; the page keeps trying.</span><button type="button" class="button" onClick=${retry}>Try now</button></div>`;
+  return html`<div class="banner" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <span>Sightline does not answer. What you see may be old; the page keeps trying.</span>
+    <button type="button" class="button" onClick=${retry}>Try now</button>
+  </div>`;
 }
 
 function useTitle() {
   const at = route.value;
   const count = heldCount.value;
-  const place = at.view === "request" ? `${at.id} · ` : at.view === "chat" ? "Chat · " : at.view.startsWith("eval") ? "Evals · " : "";
+  const place =
+    at.view === "request"
+      ? `${at.id} · `
+      : at.view === "chat"
+        ? "Chat · "
+        : at.view.startsWith("eval")
+          ? "Evals · "
+          : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
   }, [count, place]);

@@ -1,9 +1,9 @@
 // @ts-check
 /** All keys that work now. */
 
-import { h, html } from "../../vendor/preact.js";
 import { Dialog } from "../../kit/dialog.js";
 import { KeyCaps } from "../../kit/keycaps.js";
+import { h, html } from "../../vendor/preact.js";
 
 /** @import { Shortcut } from "../../kit/keyboard.js" */
 
@@ -27,7 +27,17 @@ export function Shortcuts({ onClose, shortcuts }) {
         ([name, list]) => html`<section key=${name} aria-label=${name}>
           <h3>${name}</h3>
           <dl>
-            ${list.map((each) => html`<div key=${each.keys}><dt>${each.label}</dt><dd>${[each.keys, ...(each.also ?? [])].map((keys, place) => html`${place ? html`<span class="faint">or</span>` : null}${h(KeyCaps, { keys })}`)}</dd></div>`)}
+            ${list.map(
+              (each) => html`<div key=${each.keys}>
+                <dt>${each.label}</dt>
+                <dd>
+                  ${[each.keys, ...(each.also ?? [])].map(
+                    (keys, place) => html`${place ? html`<span class="faint">or</span>` : null}
+                      ${h(KeyCaps, { keys })}`,
+                  )}
+                </dd>
+              </div>`,
+            )}
           </dl>
         </section>`,
       )}

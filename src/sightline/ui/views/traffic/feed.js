@@ -2,8 +2,8 @@
 /** The list of exchanges, kept in step with the server: pages of it by request, changes as facts arrive. */
 
 import { ApiError, get, onFact, onReconnect } from "../../kit/api.js";
-import { folded, heldOf, merged } from "./core/lines.js";
 import { computed, signal } from "../../vendor/preact.js";
+import { folded, heldOf, merged } from "./core/lines.js";
 
 /** @import { Line } from "./core/lines.js" */
 
@@ -149,7 +149,9 @@ async function caughtUp() {
   touched = new Set();
   try {
     const fresh = await page(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE));
-    const rest = [...ids].filter((id) => !fresh.some((line) => line.id === id) && lines.value.some((line) => line.id === id));
+    const rest = [...ids].filter(
+      (id) => !fresh.some((line) => line.id === id) && lines.value.some((line) => line.id === id),
+    );
     if (wanted !== filter.value) return;
     if (rest.length > SINGLE) return void show(wanted);
     const single = await Promise.all(rest.map((id) => page(`id:${id}`, "", 1)));

@@ -2,16 +2,24 @@
 /** What the list shows when it has no rows: it loads, it failed, nothing matches, or nothing has come yet. */
 
 import { about } from "../../kit/about.js";
-import { h, html } from "../../vendor/preact.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { Icon } from "../../kit/icon.js";
+import { h, html } from "../../vendor/preact.js";
 import { Clients } from "../shell/connect.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
 
 export function Loading() {
   return html`<div class="traffic-loading" role="status" aria-label="Loading">
-    ${Array.from({ length: 14 }, (_, index) => html`<div key=${index} class="ghost-row"><span></span><span></span><span></span><span></span></div>`)}
+    ${Array.from(
+      { length: 14 },
+      (_, index) => html`<div key=${index} class="ghost-row">
+        <span></span>
+        <span></span>
+        <span></span>
+        <span></span>
+      </div>`,
+    )}
   </div>`;
 }
 
@@ -38,11 +46,16 @@ export function NothingFound({ onClear }) {
 /** @param {{ onConnect: () => void }} props */
 export function NothingYet({ onConnect }) {
   const { address } = about.value;
-  const request = `curl ${address}/v1/chat/completions -H 'content-type: application/json' \\\n  -d '{"model": "local", "messages": [{"role": "user", "content": "Say hello."}]}'`;
+  const request =
+    `curl ${address}/v1/chat/completions -H 'content-type: application/json' \\\n` +
+    `  -d '{"model": "local", "messages": [{"role": "user", "content": "Say hello."}]}'`;
   return html`<div class="traffic-empty">
     <header>
       <h2>Waiting for the first request</h2>
-      <p class="soft">Point a client here. What it sends shows in this list at once, and you can hold, read and change it before it leaves.</p>
+      <p class="soft">
+        Point a client here. What it sends shows in this list at once, and you can hold, read and change it before it
+        leaves.
+      </p>
     </header>
     ${h(Clients, {})}
     <section class="connect-more" aria-label="Try it">

@@ -1,16 +1,16 @@
 // @ts-check
 /** The list of all that passes: held ones on top, then conversations, the newest first. */
 
-import { condition, filter as shown, isComplete, lines, more, show, trouble } from "./feed.js";
+import { counted } from "../../kit/core/format.js";
+import { FilterBox } from "../../kit/filter-box.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
-import { counted } from "../../kit/core/format.js";
-import { mostTokens, rowsOf } from "./core/lines.js";
-import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { VirtualList } from "../../kit/virtual-list.js";
-import { FilterBox } from "../../kit/filter-box.js";
-import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
+import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
+import { mostTokens, rowsOf } from "./core/lines.js";
+import { condition, filter as shown, isComplete, lines, more, show, trouble } from "./feed.js";
 import { COLUMNS, TrafficRow } from "./row.js";
+import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 
 /** @import { Openness } from "./core/lines.js" */
 
@@ -30,7 +30,9 @@ const rows = computed(() => rowsOf(lines.value, opened.value, openSides.value));
 const keys = computed(() => rows.value.map((row) => row.key));
 const most = computed(() => mostTokens(lines.value));
 const heights = computed(() => rows.value.map(() => ROW));
-const tallHeights = computed(() => rows.value.map((row) => (row.kind === "line" || row.kind === "conversation" ? TALL_ROW : LOW_ROW)));
+const tallHeights = computed(() =>
+  rows.value.map((row) => (row.kind === "line" || row.kind === "conversation" ? TALL_ROW : LOW_ROW)),
+);
 const active = signal("");
 
 /**
@@ -76,29 +78,66 @@ export function Traffic({ filter, onConnect }) {
   const now = Math.floor(Date.now() / 1000);
   /** @param {number} index */
   const render = (index) =>
-    h(TrafficRow, { key: list[index].key, row: list[index], most: most.value, now, isNarrow, isActive: index === place, index, onActivate: clicked });
+    h(TrafficRow, {
+      key: list[index].key,
+      row: list[index],
+      most: most.value,
+      now,
+      isNarrow,
+      isActive: index === place,
+      index,
+      onActivate: clicked,
+    });
   const leave = () => {
     if (!active.value && list.length) move(1);
     /** @type {HTMLElement | null} */ (document.querySelector(".virtual-list"))?.focus();
   };
   return html`<main class="traffic" aria-label="Traffic">
     <div class="traffic-bar">
-      ${h(FilterBox, { value: filter, refused: trouble.value, onFilter: (/** @type {string} */ text) => go({ view: "traffic", filter: text }, { isReplacing: true }), onLeave: leave })}
-      <span class="traffic-count faint number" role="status">${list.length ? counted(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}</span>
-    </div>
-    ${bodyFor(filter, onConnect) ??
-    html`<div class="traffic-table">
-      ${h(VirtualList, {
-        header: isNarrow ? null : html`<div class="traffic-head" role="row">${COLUMNS.map((each) => html`<span key=${each.name} role="columnheader" class=${`cell c-${each.name}`} title=${each.help}>${each.label}</span>`)}</div>`,
-        headerHeight: isNarrow ? 0 : HEAD,
-        keys: keys.value,
-        heights: (isNarrow ? tallHeights : heights).value,
-        active: place,
-        render,
-        onNearEnd: more,
-        attributes: { tabindex: 0, role: "treegrid", "aria-label": "Exchanges", "aria-rowcount": isComplete.value ? list.length : -1, "aria-activedescendant": place >= 0 ? `row-${place}` : null },
+      ${h(FilterBox, {
+        value: filter,
+        refused: trouble.value,
+        onFilter: (/** @type {string} */ text) => go({ view: "traffic", filter: text }, { isReplacing: true }),
+        onLeave: leave,
       })}
-    </div>`}
+      <span class="traffic-count faint number" role="status">
+        ${list.length ? counted(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
+      </span>
+    </div>
+    ${
+      bodyFor(filter, onConnect) ??
+      html`<div class="traffic-table">
+        ${h(VirtualList, {
+          header: isNarrow
+            ? null
+            : html`<div class="traffic-head" role="row">
+                ${COLUMNS.map(
+                  (each) => html`<span
+                    key=${each.name}
+                    role="columnheader"
+                    class=${`cell c-${each.name}`}
+                    title=${each.help}
+                  >
+                    ${each.label}
+                  </span>`,
+                )}
+              </div>`,
+          headerHeight: isNarrow ? 0 : HEAD,
+          keys: keys.value,
+          heights: (isNarrow ? tallHeights : heights).value,
+          active: place,
+          render,
+          onNearEnd: more,
+          attributes: {
+            tabindex: 0,
+            role: "treegrid",
+            "aria-label": "Exchanges",
+            "aria-rowcount": isComplete.value ? list.length : -1,
+            "aria-activedescendant": place >= 0 ? `row-${place}` : null,
+          },
+        })}
+      </div>`
+    }
   </main>`;
 }
 
@@ -109,9 +148,12 @@ export function Traffic({ filter, onConnect }) {
  */
 function bodyFor(filter, onConnect) {
   if (condition.value === "loading") return h(Loading, {});
-  if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage") return h(Failure, { error: trouble.value, onRetry: () => void show(filter) });
+  if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage")
+    return h(Failure, { error: trouble.value, onRetry: () => void show(filter) });
   if (lines.value.length) return null;
-  return shown.value ? h(NothingFound, { onClear: () => go({ view: "traffic", filter: "" }) }) : h(NothingYet, { onConnect });
+  return shown.value
+    ? h(NothingFound, { onClear: () => go({ view: "traffic", filter: "" }) })
+    : h(NothingYet, { onConnect });
 }
 
 /** @param {number} step */
@@ -148,12 +190,27 @@ function useListKeys() {
     { keys: "pageup", label: "A page up", group, run: () => move(-20), isHidden: true },
     { keys: "home", label: "First row", group, run: () => move(-Infinity), isHidden: true },
     { keys: "end", label: "Last row", group, run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
-    { keys: "enter", also: ["o"], label: "Open", group, isHidden: true, run: () => { const row = rows.value[keys.value.indexOf(active.value)]; if (row) activate(row); } },
+    {
+      keys: "enter",
+      also: ["o"],
+      label: "Open",
+      group,
+      isHidden: true,
+      run: () => {
+        const row = rows.value[keys.value.indexOf(active.value)];
+        if (row) activate(row);
+      },
+    },
     { keys: "right", label: "Unfold", group, run: () => fold(true), isHidden: true },
     { keys: "left", label: "Fold", group, run: () => fold(false), isHidden: true },
     { keys: "z c", label: "Fold all conversations", group, run: () => foldAll("none") },
     { keys: "z o", label: "Unfold all conversations", group, run: () => foldAll("all") },
-    { keys: "f e", label: "Only failed ones", group, run: () => go({ view: "traffic", filter: shown.value === "state:failed" ? "" : "state:failed" }) },
+    {
+      keys: "f e",
+      label: "Only failed ones",
+      group,
+      run: () => go({ view: "traffic", filter: shown.value === "state:failed" ? "" : "state:failed" }),
+    },
   ]);
 }
 

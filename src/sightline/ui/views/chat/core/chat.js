@@ -41,14 +41,19 @@ const MEANINGS = {
 };
 
 /**
- * The rows behind the counter: name, number, meaning. `written` is what is written now takes; without any, AUT is of the
+ * The rows behind the counter: name, number, meaning. `written` is what is written now takes; without any, AUT is of
+ * the
  * last send.
  * @param {ViewShown} view
  * @param {{ written?: number, charsPerToken?: number }} [now]
  * @returns {{ label: string, number: string, meaning: string }[]}
  */
 export function breakdown(view, { written, charsPerToken } = {}) {
-  const rows = view.counter.breakdown.map(([label, number]) => ({ label, number: whole(number), meaning: MEANINGS[label] ?? "" }));
+  const rows = view.counter.breakdown.map(([label, number]) => ({
+    label,
+    number: whole(number),
+    meaning: MEANINGS[label] ?? "",
+  }));
   const sent = view.last?.telemetry?.AUT;
   if (written !== undefined) rows.push({ label: "AUT", number: whole(written), meaning: MEANINGS.AUT });
   else if (sent != null) rows.push({ label: "AUT", number: whole(sent), meaning: "what you asked last" });
@@ -88,14 +93,28 @@ export function taken(answer) {
   const usage = answer.usage;
   const told = usage?.input_tokens ?? null;
   if (answer.run && answer.predicted != null && told != null) {
-    found.push({ text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted in all`, help: "Tokens of the prompts: what was predicted of the first request, and what the provider reports of all of them" });
+    found.push({
+      text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted in all`,
+      help: "Prompt tokens: predicted for the first request, and reported by the provider for all requests",
+    });
   } else if (answer.predicted != null && told != null) {
-    found.push({ text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted`, help: "Tokens of the prompt: what was predicted, and what the provider reports" });
-  } else if (answer.predicted != null) found.push({ text: `~${whole(answer.predicted)} predicted`, help: "Tokens of the prompt; the provider has not reported any" });
-  else if (told != null) found.push({ text: `${whole(told)} in`, help: "Tokens of the prompt, as the provider reports" });
-  if (usage?.output_tokens != null) found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
-  if (answer.cost != null) found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
-  if (answer.seconds != null) found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
+    found.push({
+      text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted`,
+      help: "Tokens of the prompt: what was predicted, and what the provider reports",
+    });
+  } else if (answer.predicted != null)
+    found.push({
+      text: `~${whole(answer.predicted)} predicted`,
+      help: "Tokens of the prompt; the provider has not reported any",
+    });
+  else if (told != null)
+    found.push({ text: `${whole(told)} in`, help: "Tokens of the prompt, as the provider reports" });
+  if (usage?.output_tokens != null)
+    found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
+  if (answer.cost != null)
+    found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
+  if (answer.seconds != null)
+    found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
   return found;
 }
 
@@ -123,7 +142,8 @@ export function brokenOff(answer) {
 /**
  * Whether a new answer takes the focus: only of somebody who waits at an empty input, and by default for more than fits
  * on the screen. `focus` and `threshold` are the person's own settings.
- * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never", threshold?: number }} now
+ * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never",
+ *   threshold?: number }} now
  */
 export function takesFocus({ mode, isEmpty, height, viewport, focus = "tall", threshold = 1 }) {
   if (mode !== "input" || !isEmpty || focus === "never") return false;
@@ -149,7 +169,13 @@ export function hasCommand(text) {
     } else if (letter === "'" || letter === '"') quote = letter;
     else if (letter === "(") depth += 1;
     else if (letter === ")") depth -= 1;
-    else if (letter === ":" && depth <= 0 && (index === 0 || /[\s)'"]/.test(text[index - 1])) && /^(?:[a-z]|$)/i.test(text.slice(index + 1))) return true;
+    else if (
+      letter === ":" &&
+      depth <= 0 &&
+      (index === 0 || /[\s)'"]/.test(text[index - 1])) &&
+      /^(?:[a-z]|$)/i.test(text.slice(index + 1))
+    )
+      return true;
   }
   return false;
 }
@@ -201,7 +227,13 @@ export function hud(view, settings) {
   const trouble = view.last?.trouble ?? null;
   const error =
     trouble || told?.lastErrorMessage
-      ? [row("code", trouble?.code), row("label", trouble?.label), row("message", trouble?.message ?? told?.lastErrorMessage), row("overflowMatched", told?.overflowMatched), row("hint", trouble?.hint)]
+      ? [
+          row("code", trouble?.code),
+          row("label", trouble?.label),
+          row("message", trouble?.message ?? told?.lastErrorMessage),
+          row("overflowMatched", told?.overflowMatched),
+          row("hint", trouble?.hint),
+        ]
       : [{ label: "None", value: "" }];
   return [
     { name: "PARAMETERS", rows: parameters.filter((each) => each.value !== "") },
@@ -213,7 +245,10 @@ export function hud(view, settings) {
 /** @param {string} label @param {unknown} value */
 function row(label, value) {
   if (value == null) return { label, value: "" };
-  return { label, value: typeof value === "number" ? (Number.isInteger(value) ? whole(value) : String(value)) : String(value) };
+  return {
+    label,
+    value: typeof value === "number" ? (Number.isInteger(value) ? whole(value) : String(value)) : String(value),
+  };
 }
 
 /**
@@ -262,5 +297,7 @@ export function until(then, now) {
   const left = Math.ceil(then - now);
   if (left <= 0) return "";
   const minutes = Math.floor(left / 60);
-  return minutes >= 60 ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(left % 60).padStart(2, "0")}` : `${minutes}:${String(left % 60).padStart(2, "0")}`;
+  return minutes >= 60
+    ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(left % 60).padStart(2, "0")}`
+    : `${minutes}:${String(left % 60).padStart(2, "0")}`;
 }

@@ -2,10 +2,29 @@
 /** An answer while it arrives: pieces come in order, and whoever begins to listen late has the first ones already. */
 
 /** @import { AnswerShown, Block } from "./chat.js" */
-/** `offset` is how many letters of the block came before. @typedef {{ pair: string, block: number, type: "text" | "thinking" | "call" | "refusal", offset: number, text: string, name?: string, id?: string }} Delta */
+/**
+ * `offset` is how many letters of the block came before.
+ * @typedef {{ pair: string, block: number, type: "text" | "thinking" | "call" | "refusal", offset: number, text:
+ *   string, name?: string, id?: string }} Delta
+ */
 
 /** @type {AnswerShown} */
-export const NOTHING = { blocks: [], text: "", citations: [], finish: "", reason: null, is_partial: false, model: "", usage: null, predicted: null, cost: null, seconds: null, exchange: "", at: 0, run: "" };
+export const NOTHING = {
+  blocks: [],
+  text: "",
+  citations: [],
+  finish: "",
+  reason: null,
+  is_partial: false,
+  model: "",
+  usage: null,
+  predicted: null,
+  cost: null,
+  seconds: null,
+  exchange: "",
+  at: 0,
+  run: "",
+};
 
 /**
  * With one more piece; null where it does not go on from what is known, so that the whole must be asked for.
@@ -25,7 +44,11 @@ export function heard(answer, delta) {
   if (both !== delta.text.slice(0, both.length)) return null;
   const more = delta.text.slice(both.length);
   if (!more || block.type === "media") return answer;
-  return changed(answer, delta.block, block.type === "call" ? { ...block, arguments: known + more } : { ...block, text: known + more });
+  return changed(
+    answer,
+    delta.block,
+    block.type === "call" ? { ...block, arguments: known + more } : { ...block, text: known + more },
+  );
 }
 
 /**
@@ -40,7 +63,8 @@ export function fuller(one, other) {
 
 /** @param {Delta} delta @returns {Block} */
 function opened(delta) {
-  if (delta.type === "call") return { type: "call", id: delta.id ?? "", name: delta.name ?? "", arguments: delta.text, result: null };
+  if (delta.type === "call")
+    return { type: "call", id: delta.id ?? "", name: delta.name ?? "", arguments: delta.text, result: null };
   return { type: delta.type, text: delta.text };
 }
 

@@ -3,14 +3,25 @@
 
 /** @typedef {{ label: string, count: number, size: number }} Share */
 
-/** Where each dialect keeps its messages, its system prompt and its tools. @type {Record<string, { messages: string, system: string, tools: string }>} */
+/**
+ * Where each dialect keeps its messages, its system prompt and its tools.
+ * @type {Record<string, { messages: string, system: string, tools: string }>}
+ */
 const PLACES = {
   "openai-chat": { messages: "messages", system: "", tools: "tools" },
   "openai-responses": { messages: "input", system: "instructions", tools: "tools" },
   anthropic: { messages: "messages", system: "system", tools: "tools" },
   gemini: { messages: "contents", system: "systemInstruction", tools: "tools" },
 };
-const ROLES = /** @type {Record<string, string>} */ ({ system: "System", developer: "System", user: "User", assistant: "Assistant", model: "Assistant", tool: "Tool results", function: "Tool results" });
+const ROLES = /** @type {Record<string, string>} */ ({
+  system: "System",
+  developer: "System",
+  user: "User",
+  assistant: "Assistant",
+  model: "Assistant",
+  tool: "Tool results",
+  function: "Tool results",
+});
 
 /**
  * What a body is made of, in its own order: system, the messages by role, tools, and the rest as options.
@@ -30,17 +41,27 @@ export function outline(body, dialect) {
   };
   if (places.system && read[places.system] != null) add("System", read[places.system]);
   const messages = read[places.messages];
-  for (const each of Array.isArray(messages) ? messages : typeof messages === "string" ? [{ role: "user", content: messages }] : []) add(ROLES[each?.role] ?? kindOf(each), each);
+  for (const each of Array.isArray(messages)
+    ? messages
+    : typeof messages === "string"
+      ? [{ role: "user", content: messages }]
+      : [])
+    add(ROLES[each?.role] ?? kindOf(each), each);
   const tools = read[places.tools];
   for (const each of Array.isArray(tools) ? tools : []) add("Tools", each);
-  for (const [name, value] of Object.entries(read)) if (![places.messages, places.system, places.tools].includes(name)) add("Options", { [name]: value });
+  for (const [name, value] of Object.entries(read))
+    if (![places.messages, places.system, places.tools].includes(name)) add("Options", { [name]: value });
   return [...shares.values()];
 }
 
 /** @param {any} item of the Responses API, where calls and their results are items of their own */
 function kindOf(item) {
   const type = String(item?.type ?? "");
-  return type.endsWith("_output") ? "Tool results" : type === "reasoning" || type.endsWith("_call") ? "Assistant" : "Other";
+  return type.endsWith("_output")
+    ? "Tool results"
+    : type === "reasoning" || type.endsWith("_call")
+      ? "Assistant"
+      : "Other";
 }
 
 /** @param {string} body @returns {Record<string, any> | null} */

@@ -83,10 +83,10 @@ export class Rows {
     let to = end;
     while (to > from && this.known.has(to - 1)) to -= 1;
     // What is near is wanted soon, on whichever side nothing is known yet.
-    for (let isGrowing = true; isGrowing && to - from < PAGE; ) {
+    for (let isGrowing = true; isGrowing && to - from < PAGE;) {
       isGrowing = false;
-      if (from > 0 && !this.known.has(from - 1)) (from -= 1), (isGrowing = true);
-      if (to < this.total && !this.known.has(to)) (to += 1), (isGrowing = true);
+      if (from > 0 && !this.known.has(from - 1)) ((from -= 1), (isGrowing = true));
+      if (to < this.total && !this.known.has(to)) ((to += 1), (isGrowing = true));
     }
     return { from, limit: Math.min(to - from, 200) };
   }

@@ -2,9 +2,16 @@
 /** The tree of topics: in the order of a tree, found by some letters, with what each has from those above it. */
 
 /** @typedef {Partial<import("../../../api-types.d.ts").TopicParameters>} Parameters */
-/** Of what can be inherited, null is as above it; an empty text is none. @typedef {Pick<import("../../../api-types.d.ts").TopicShown, "id" | "name" | "parent"> & Partial<import("../../../api-types.d.ts").TopicShown>} Topic */
+/**
+ * Of what can be inherited, null is as above it; an empty text is none.
+ * @typedef {Pick<import("../../../api-types.d.ts").TopicShown, "id" | "name" | "parent"> &
+ *   Partial<import("../../../api-types.d.ts").TopicShown>} Topic
+ */
 /** @typedef {{ topic: Topic, depth: number, path: string }} Row */
-/** @typedef {{ system_prompt: string, instructions: string, model: string, style_directives: readonly string[], parameters: Parameters, toolsets: readonly string[] }} Inherited */
+/**
+ * @typedef {{ system_prompt: string, instructions: string, model: string, style_directives: readonly string[],
+ *   parameters: Parameters, toolsets: readonly string[] }} Inherited
+ */
 
 export const BETWEEN = " › ";
 const ROOT = "";
@@ -17,7 +24,8 @@ const ROOT = "";
 export function tree(topics) {
   /** @type {Map<string, Topic[]>} */
   const children = new Map();
-  for (const topic of topics) if (topic.id !== ROOT) children.set(topic.parent ?? ROOT, [...(children.get(topic.parent ?? ROOT) ?? []), topic]);
+  for (const topic of topics)
+    if (topic.id !== ROOT) children.set(topic.parent ?? ROOT, [...(children.get(topic.parent ?? ROOT) ?? []), topic]);
   /** @type {Row[]} */
   const rows = [];
   const walk = (/** @type {string} */ parent, /** @type {number} */ depth, /** @type {string} */ above) => {
@@ -40,7 +48,10 @@ export function tree(topics) {
  * @returns {readonly Row[]}
  */
 export function found(rows, text) {
-  const words = text.toLowerCase().split(/[\s›>/]+/).filter(Boolean);
+  const words = text
+    .toLowerCase()
+    .split(/[\s›>/]+/)
+    .filter(Boolean);
   if (!words.length) return rows;
   const fitting = rows.filter((row) => words.every((word) => row.path.toLowerCase().includes(word)));
   // What is named so comes before what only stands below it.
@@ -59,13 +70,18 @@ function hasOwn(row, words) {
  * @returns {{ name: string, parent: string, above: string } | null}
  */
 export function creatable(rows, text) {
-  const steps = text.split(/[›>/]/).map((step) => step.trim()).filter(Boolean);
+  const steps = text
+    .split(/[›>/]/)
+    .map((step) => step.trim())
+    .filter(Boolean);
   const name = steps.pop();
   if (!name) return null;
   const above = steps.join(BETWEEN).toLowerCase();
   const parent = above ? rows.find((row) => row.path.toLowerCase() === above) : null;
   if (parent === undefined) return null;
-  const isThere = rows.some((row) => row.topic.parent === (parent?.topic.id ?? ROOT) && row.topic.name.toLowerCase() === name.toLowerCase());
+  const isThere = rows.some(
+    (row) => row.topic.parent === (parent?.topic.id ?? ROOT) && row.topic.name.toLowerCase() === name.toLowerCase(),
+  );
   return isThere ? null : { name, parent: parent?.topic.id ?? ROOT, above: parent?.path ?? "" };
 }
 
@@ -79,7 +95,12 @@ export function inheritedFrom(topics, parent) {
   const known = new Map(topics.map((topic) => [topic.id, topic]));
   /** @type {Topic[]} */
   const above = [];
-  for (let at = known.get(parent); at && above.length < 64; at = at.id === ROOT ? undefined : known.get(at.parent ?? ROOT)) above.unshift(at);
+  for (
+    let at = known.get(parent);
+    at && above.length < 64;
+    at = at.id === ROOT ? undefined : known.get(at.parent ?? ROOT)
+  )
+    above.unshift(at);
   /** @type {Inherited} */
   let told = { system_prompt: "", instructions: "", model: "", style_directives: [], parameters: {}, toolsets: [] };
   for (const topic of above) {
@@ -109,12 +130,18 @@ export function parentsFor(rows, id) {
 /** Why a topic cannot be deleted; empty where it can. @param {readonly Topic[]} topics @param {Topic} topic */
 export function whyKept(topics, topic) {
   const below = topics.filter((each) => each.id !== ROOT && each.parent === topic.id).length;
-  if (below) return `It has ${below === 1 ? "a topic" : `${below} topics`} below it. Move or delete ${below === 1 ? "it" : "them"} first.`;
-  if (topic.direct) return `${topic.direct === 1 ? "A pair is" : `${topic.direct} pairs are`} in it. Move or delete ${topic.direct === 1 ? "it" : "them"} first.`;
-  return "";
+  if (below === 1) return "It has a topic below it. Move or delete it first.";
+  if (below) return `It has ${below} topics below it. Move or delete them first.`;
+  if (topic.direct === 1) return "A pair is in it. Move or delete it first.";
+  return topic.direct ? `${topic.direct} pairs are in it. Move or delete them first.` : "";
 }
 
-/** A topic as its form has it: texts, and what is inherited as null. @typedef {{ name: string, parent: string, system_prompt: string | null, instructions: string | null, model: string | null, directives: string | null, toolsets: readonly string[] | null, temperature: string, top_p: string, max_tokens: string, effort: string, verbosity: string }} Form */
+/**
+ * A topic as its form has it: texts, and what is inherited as null.
+ * @typedef {{ name: string, parent: string, system_prompt: string | null, instructions: string | null, model: string |
+ *   null, directives: string | null, toolsets: readonly string[] | null, temperature: string, top_p: string,
+ *   max_tokens: string, effort: string, verbosity: string }} Form
+ */
 
 /** @param {Partial<Topic> | null} topic @param {string} [parent] @returns {Form} */
 export function formOf(topic, parent = ROOT) {
@@ -135,7 +162,10 @@ export function formOf(topic, parent = ROOT) {
   };
 }
 
-/** The limits of what is a number. @type {Record<"temperature" | "top_p" | "max_tokens", { least: number, most: number, isWhole: boolean }>} */
+/**
+ * The limits of what is a number.
+ * @type {Record<"temperature" | "top_p" | "max_tokens", { least: number, most: number, isWhole: boolean }>}
+ */
 export const NUMBERS = {
   temperature: { least: 0, most: 2, isWhole: false },
   top_p: { least: 0, most: 1, isWhole: false },
@@ -150,7 +180,8 @@ export function problemsOf(form, isRoot) {
   for (const [name, { least, most, isWhole }] of Object.entries(NUMBERS)) {
     const text = form[/** @type {keyof typeof NUMBERS} */ (name)].trim();
     const number = Number(text);
-    if (text && !(number >= least && number <= most && (!isWhole || Number.isInteger(number)))) problems[name] = `${isWhole ? "A whole number" : "A number"} from ${least} to ${most}.`;
+    if (text && !(number >= least && number <= most && (!isWhole || Number.isInteger(number))))
+      problems[name] = `${isWhole ? "A whole number" : "A number"} from ${least} to ${most}.`;
   }
   return problems;
 }
@@ -159,7 +190,8 @@ export function problemsOf(form, isRoot) {
 export function bodyOf(form) {
   /** @type {Record<string, unknown>} */
   const parameters = {};
-  for (const name of /** @type {(keyof typeof NUMBERS)[]} */ (Object.keys(NUMBERS))) if (form[name].trim()) parameters[name] = Number(form[name]);
+  for (const name of /** @type {(keyof typeof NUMBERS)[]} */ (Object.keys(NUMBERS)))
+    if (form[name].trim()) parameters[name] = Number(form[name]);
   if (form.effort.trim()) parameters.effort = form.effort.trim();
   if (form.verbosity.trim()) parameters.verbosity = form.verbosity.trim();
   return {
@@ -168,7 +200,13 @@ export function bodyOf(form) {
     system_prompt: form.system_prompt,
     instructions: form.instructions,
     model: form.model,
-    style_directives: form.directives === null ? null : form.directives.split("\n").map((line) => line.trim()).filter(Boolean),
+    style_directives:
+      form.directives === null
+        ? null
+        : form.directives
+            .split("\n")
+            .map((line) => line.trim())
+            .filter(Boolean),
     toolsets: form.toolsets,
     parameters,
   };

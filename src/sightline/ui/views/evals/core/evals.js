@@ -12,7 +12,10 @@ import { counted, duration, money, short } from "../../../kit/core/format.js";
 /** @typedef {import("../../../api-types.d.ts").GraderFigures} GraderLine */
 /** @typedef {import("../../../api-types.d.ts").EvalShown} Eval */
 
-/** How a cell stands: the worst of its tries, for that is what a person has to look at. @typedef {"error" | "failed" | "not graded" | "running" | "open" | "skipped" | "passed"} Standing */
+/**
+ * How a cell stands: the worst of its tries, for that is what a person has to look at.
+ * @typedef {"error" | "failed" | "not graded" | "running" | "open" | "skipped" | "passed"} Standing
+ */
 
 /** From the worst to the best. @type {readonly Standing[]} */
 export const STANDINGS = ["error", "failed", "not graded", "running", "open", "skipped", "passed"];
@@ -26,7 +29,9 @@ export function trialStanding(trial) {
   if (trial.status === "waiting") return "open";
   if (trial.status === "execution_error") return "error";
   if (trial.status === "skipped") return "skipped";
-  return /** @type {const} */ ({ pass: "passed", fail: "failed", not_graded: "not graded", skip: "skipped" })[trial.verdict ?? "not_graded"];
+  return /** @type {const} */ ({ pass: "passed", fail: "failed", not_graded: "not graded", skip: "skipped" })[
+    trial.verdict ?? "not_graded"
+  ];
 }
 
 /** @param {Cell | undefined} cell @returns {Standing} */
@@ -37,7 +42,9 @@ export function cellStanding(cell) {
 
 /** The mean over the tries that were graded; null where none was. @param {Cell | undefined} cell */
 export function cellScore(cell) {
-  const graded = (cell?.trials ?? []).filter((trial) => trial.score !== null && ["passed", "failed"].includes(trialStanding(trial)));
+  const graded = (cell?.trials ?? []).filter(
+    (trial) => trial.score !== null && ["passed", "failed"].includes(trialStanding(trial)),
+  );
   return graded.length ? graded.reduce((sum, trial) => sum + (trial.score ?? 0), 0) / graded.length : null;
 }
 
@@ -45,13 +52,18 @@ export function cellScore(cell) {
 export function cellWords(name, target, cell) {
   const score = cellScore(cell);
   const trials = cell?.trials ?? [];
-  const tries = trials.length > 1 ? `, ${trials.filter((trial) => trialStanding(trial) === "passed").length} of ${trials.length} tries passed` : "";
+  const tries =
+    trials.length > 1
+      ? `, ${trials.filter((trial) => trialStanding(trial) === "passed").length} of ${trials.length} tries passed`
+      : "";
   return `${name} on ${target}: ${cellStanding(cell)}${score === null ? "" : `, score ${scored(score)}`}${tries}`;
 }
 
 /** The try that is opened first: the worst one. @param {Cell | undefined} cell */
 export function trialToOpen(cell) {
-  const trials = [...(cell?.trials ?? [])].sort((a, b) => rank(trialStanding(a)) - rank(trialStanding(b)) || (a.score ?? 0) - (b.score ?? 0));
+  const trials = [...(cell?.trials ?? [])].sort(
+    (a, b) => rank(trialStanding(a)) - rank(trialStanding(b)) || (a.score ?? 0) - (b.score ?? 0),
+  );
   return trials[0]?.trial ?? 0;
 }
 
@@ -79,7 +91,10 @@ export function signed(value) {
   return size === "0" ? "0" : `${value < 0 ? "−" : "+"}${size}`;
 }
 
-/** @typedef {{ words: readonly string[], not: readonly string[], fields: readonly { name: "tag" | "group" | "target" | "is", value: string }[] }} Wanted */
+/**
+ * @typedef {{ words: readonly string[], not: readonly string[], fields: readonly { name: "tag" | "group" | "target" |
+ *   "is", value: string }[] }} Wanted
+ */
 
 /**
  * What a filter over cases asks for: words that the id, the group or a tag has, `tag:`, `group:`, `target:` and `is:`,
@@ -88,9 +103,13 @@ export function signed(value) {
  * @returns {Wanted}
  */
 export function wanted(text) {
-  /** @type {{ words: string[], not: string[], fields: { name: "tag" | "group" | "target" | "is", value: string }[] }} */
+  /**
+   * @type {{ words: string[], not: string[], fields: { name: "tag" | "group" | "target" | "is", value: string }[] }}
+   */
   const found = { words: [], not: [], fields: [] };
-  for (const [, sign, key, quoted, bare] of text.toLowerCase().matchAll(/(-?)(?:(tag|group|target|is):)?(?:"([^"]*)"|(\S+))/g)) {
+  for (const [, sign, key, quoted, bare] of text
+    .toLowerCase()
+    .matchAll(/(-?)(?:(tag|group|target|is):)?(?:"([^"]*)"|(\S+))/g)) {
     const value = quoted ?? bare ?? "";
     if (key) found.fields.push({ name: /** @type {"tag" | "group" | "target" | "is"} */ (key), value: sign + value });
     else if (sign && value) found.not.push(value);
@@ -104,7 +123,9 @@ export function isWanted(row, asked) {
   const own = [row.case, row.group, ...row.tags].map((each) => each.toLowerCase());
   const has = (/** @type {string} */ word) => own.some((each) => each.includes(word));
   const targets = asked.fields.filter(({ name }) => name === "target");
-  const cells = row.cells.filter((cell) => targets.every(({ value }) => agrees(value, (bare) => cell.target.toLowerCase().includes(bare))));
+  const cells = row.cells.filter((cell) =>
+    targets.every(({ value }) => agrees(value, (bare) => cell.target.toLowerCase().includes(bare))),
+  );
   const holds = asked.fields.every(({ name, value }) => {
     if (name === "tag") return agrees(value, (bare) => row.tags.some((tag) => tag.toLowerCase() === bare));
     if (name === "group") return agrees(value, (bare) => row.group.toLowerCase() === bare);
@@ -122,7 +143,14 @@ function agrees(value, test) {
 /** @param {Cell} cell @param {string} name */
 function standsAs(cell, name) {
   const meant = name.replaceAll(/[-_]/g, " ");
-  return cell.trials.some((trial) => { const standing = trialStanding(trial); return standing === meant || (meant === "bad" && ["failed", "error", "not graded"].includes(standing)) || (meant === "cached" && trial.cached); });
+  return cell.trials.some((trial) => {
+    const standing = trialStanding(trial);
+    return (
+      standing === meant ||
+      (meant === "bad" && ["failed", "error", "not graded"].includes(standing)) ||
+      (meant === "cached" && trial.cached)
+    );
+  });
 }
 
 /**
@@ -136,7 +164,12 @@ export function shownRows(matrix, filter, order) {
   const asked = wanted(filter);
   const rows = matrix.filter((row) => isWanted(row, asked));
   if (order === "suite") return rows;
-  const placed = rows.map((row, place) => ({ row, place, worst: Math.min(...row.cells.map((cell) => rank(cellStanding(cell))), STANDINGS.length), score: lowest(row) }));
+  const placed = rows.map((row, place) => ({
+    row,
+    place,
+    worst: Math.min(...row.cells.map((cell) => rank(cellStanding(cell))), STANDINGS.length),
+    score: lowest(row),
+  }));
   return placed.sort((a, b) => a.worst - b.worst || a.score - b.score || a.place - b.place).map(({ row }) => row);
 }
 
@@ -177,25 +210,45 @@ function costWords(atLeast, unknown) {
 /** What a run cost on all its targets. @param {readonly Pick<TargetLine, "cost_at_least" | "cost_unknown">[]} lines */
 export function runCost(lines) {
   const unknown = lines.reduce((sum, line) => sum + line.cost_unknown, 0);
-  const words = costWords(lines.reduce((sum, line) => sum + line.cost_at_least, 0), unknown);
+  const words = costWords(
+    lines.reduce((sum, line) => sum + line.cost_at_least, 0),
+    unknown,
+  );
   return { words, title: unknown ? `What ${counted(unknown, "request")} cost is not known.` : "" };
 }
 
 /** What a target took. @param {TargetLine} line */
 export function spentWords(line) {
-  const tokens = line.tokens_at_least ? `${line.tokens === null ? "at least " : ""}${short(line.tokens_at_least)} tokens` : "";
-  return [costWords(line.cost_at_least, line.cost_unknown), tokens, line.seconds ? `${duration(line.seconds)} an answer` : ""].filter(Boolean).join(" · ");
+  const tokens = line.tokens_at_least
+    ? `${line.tokens === null ? "at least " : ""}${short(line.tokens_at_least)} tokens`
+    : "";
+  return [
+    costWords(line.cost_at_least, line.cost_unknown),
+    tokens,
+    line.seconds ? `${duration(line.seconds)} an answer` : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 /** What no mean counts. @param {TargetLine} line */
 export function leftOutWords(line) {
-  return [line.errors ? counted(line.errors, "error") : "", line.not_graded ? `${line.not_graded} not graded` : ""].filter(Boolean).join(", ");
+  return [line.errors ? counted(line.errors, "error") : "", line.not_graded ? `${line.not_graded} not graded` : ""]
+    .filter(Boolean)
+    .join(", ");
 }
 
-/** Graders by name, with what each target got. @param {readonly GraderLine[]} graders @returns {{ name: string, lines: ReadonlyMap<string, GraderLine> }[]} */
+/**
+ * Graders by name, with what each target got.
+ * @param {readonly GraderLine[]} graders
+ * @returns {{ name: string, lines: ReadonlyMap<string, GraderLine> }[]}
+ */
 export function gradersOf(graders) {
   const names = [...new Set(graders.map((each) => each.name))];
-  return names.map((name) => ({ name, lines: new Map(graders.filter((each) => each.name === name).map((each) => [each.target, each])) }));
+  return names.map((name) => ({
+    name,
+    lines: new Map(graders.filter((each) => each.name === name).map((each) => [each.target, each])),
+  }));
 }
 
 /** The suites of runs, the newest first. @param {readonly Pick<EvalBrief, "suite">[]} runs */
@@ -212,7 +265,11 @@ export function suitesOf(runs) {
  * @returns {{ case: string, target: string, trial: number } | null}
  */
 export function neighbour(rows, name, target, by) {
-  const cells = rows.flatMap((row) => row.cells.filter((cell) => !["open", "running"].includes(cellStanding(cell))).map((cell) => ({ case: row.case, target: cell.target, trial: trialToOpen(cell) })));
+  const cells = rows.flatMap((row) =>
+    row.cells
+      .filter((cell) => !["open", "running"].includes(cellStanding(cell)))
+      .map((cell) => ({ case: row.case, target: cell.target, trial: trialToOpen(cell) })),
+  );
   const at = cells.findIndex((cell) => cell.case === name && cell.target === target);
-  return at < 0 ? cells[0] ?? null : cells[at + by] ?? null;
+  return at < 0 ? (cells[0] ?? null) : (cells[at + by] ?? null);
 }

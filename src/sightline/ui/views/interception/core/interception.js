@@ -6,7 +6,10 @@ import { errorOf } from "../../../kit/core/filter.js";
 /** @typedef {"off" | "next" | "every" | "rules"} Mode */
 /** @typedef {{ filter: string, action: "hold" | "pass" | "drop", phase: "request" | "tool_calls", once?: boolean,
  *   timeout_s?: number | null, on_timeout?: "send" | "drop" }} Rule */
-/** @typedef {{ rule: number, message: string, hint: string, error: import("../../../kit/core/filter.js").FilterError | null }} Refusal */
+/**
+ * @typedef {{ rule: number, message: string, hint: string, error: import("../../../kit/core/filter.js").FilterError |
+ *   null }} Refusal
+ */
 
 /** @type {{ mode: Mode, label: string, help: string }[]} */
 export const MODES = [
@@ -29,7 +32,10 @@ export function sentence(rule) {
   const what = rule.phase === "tool_calls" ? "tool calls of replies" : "requests";
   const verb = { hold: "Hold", pass: "Let pass", drop: "Drop" }[rule.action];
   const which = rule.filter.trim() ? `that match ${rule.filter.trim()}` : "of every kind";
-  const end = rule.action === "hold" && rule.timeout_s != null ? `; after ${rule.timeout_s} s ${rule.on_timeout === "drop" ? "drop" : "send"} it` : "";
+  const end =
+    rule.action === "hold" && rule.timeout_s != null
+      ? `; after ${rule.timeout_s} s ${rule.on_timeout === "drop" ? "drop" : "send"} it`
+      : "";
   return `${verb} ${what} ${which}${rule.once ? ", once" : ""}${end}.`;
 }
 

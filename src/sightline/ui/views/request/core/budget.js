@@ -22,7 +22,10 @@ const USUAL_RATE = 0.27;
  * @property {number | null} [cache_write_tokens]
  * @property {number | null} [reasoning_tokens]
  */
-/** @typedef {{ name: string, label: string, tokens: number, low: number, high: number, start: number, width: number }} Segment in percent of the bar */
+/**
+ * @typedef {{ name: string, label: string, tokens: number, low: number, high: number, start: number, width: number }}
+ *   Segment in percent of the bar
+ */
 /**
  * @typedef {object} Bar
  * @property {Segment[]} segments
@@ -67,11 +70,27 @@ export function bar(tokens) {
   const segments = [];
   let at = 0;
   for (const { name, tokens: count, low: least, high: most } of sorted) {
-    segments.push({ name, label: LABELS[name] ?? name, tokens: count, low: least, high: most, start: percent(at), width: percent(count) });
+    segments.push({
+      name,
+      label: LABELS[name] ?? name,
+      tokens: count,
+      low: least,
+      high: most,
+      start: percent(at),
+      width: percent(count),
+    });
     at += count;
   }
   if (reserve) {
-    segments.push({ name: "reserve", label: LABELS.reserve, tokens: reserve, low: reserve, high: reserve, start: percent(at), width: percent(reserve) });
+    segments.push({
+      name: "reserve",
+      label: LABELS.reserve,
+      tokens: reserve,
+      low: reserve,
+      high: reserve,
+      start: percent(at),
+      width: percent(reserve),
+    });
   }
   return {
     segments,
@@ -126,7 +145,11 @@ export function predicted(counted, length, now) {
   const more = Math.round((now - length) * rate);
   const slack = Math.abs(Math.round(more * 0.3));
   const atLeast = (/** @type {number} */ count) => Math.max(0, count);
-  return { tokens: atLeast(counted.tokens + more), low: atLeast(counted.low + more - slack), high: atLeast(counted.high + more + slack) };
+  return {
+    tokens: atLeast(counted.tokens + more),
+    low: atLeast(counted.low + more - slack),
+    high: atLeast(counted.high + more + slack),
+  };
 }
 
 /** @param {number | null | undefined} count @returns {string} 1,234 · 12.3k · 1.2M */
@@ -137,7 +160,10 @@ export function short(count) {
   return `${(count / 1_000_000).toFixed(count < 9_950_000 ? 1 : 0)}M`;
 }
 
-/** @param {Estimate | null | undefined} estimate @returns {string} the band in words, empty where the number is exact */
+/**
+ * @param {Estimate | null | undefined} estimate
+ * @returns {string} the band in words, empty where the number is exact
+ */
 export function band(estimate) {
   if (!estimate || estimate.low === estimate.high) return "";
   return `${whole(estimate.low)}–${whole(estimate.high)}`;

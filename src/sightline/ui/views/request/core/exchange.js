@@ -38,9 +38,15 @@
  * @property {boolean} [has_cache_mark]
  */
 /** @typedef {{ label: string, operations: Record<string, unknown>[] }} Fix */
-/** @typedef {{ pointer: string, section: string, message: string, severity: "error" | "warning", fixes?: Fix[] }} Problem */
+/**
+ * @typedef {{ pointer: string, section: string, message: string, severity: "error" | "warning", fixes?: Fix[] }}
+ *   Problem
+ */
 /** @typedef {{ ok: boolean, problems: Problem[] }} Validity */
-/** @typedef {{ phase: "request" | "tool_calls", since: number, deadline?: number | null, client_deadline?: number | null, on_timeout?: "send" | "drop", queue?: string[] }} Hold */
+/**
+ * @typedef {{ phase: "request" | "tool_calls", since: number, deadline?: number | null, client_deadline?: number |
+ *   null, on_timeout?: "send" | "drop", queue?: string[] }} Hold
+ */
 /** @typedef {{ code: string, message: string, hint?: string }} FaultTold */
 /** @typedef {{ kind: string, n: number, at: number, [key: string]: any }} Fact */
 /**
@@ -109,7 +115,8 @@ export function merged(old, answer) {
     for (const section of fresh) known.set(section.id, section);
     sections = answer.order.flatMap((id) => known.get(id) ?? []);
   } else if (!answer.sections) sections = old?.sections ?? [];
-  const same = old?.sections?.length === sections.length && sections.every((section, at) => section === old?.sections?.[at]);
+  const same =
+    old?.sections?.length === sections.length && sections.every((section, at) => section === old?.sections?.[at]);
   // An answer to an edit leaves out what no edit changes, and what there is nothing to say of; a whole view leaves out
   // only the latter.
   const isEdit = answer.order !== undefined || answer.dialect === undefined;
@@ -117,7 +124,11 @@ export function merged(old, answer) {
   return { ...rest, ...answer, sections: same ? old?.sections : sections, facts: answer.facts ?? old?.facts ?? [] };
 }
 
-/** Whether an answer with changed sections only left one out that this page has never seen. @param {View | null} old @param {View} answer */
+/**
+ * Whether an answer with changed sections only left one out that this page has never seen.
+ * @param {View | null} old
+ * @param {View} answer
+ */
 export function lacks(old, answer) {
   if (!answer.order) return false;
   const known = new Set([...(old?.sections ?? []), ...(answer.sections ?? [])].map((section) => section.id));
@@ -188,7 +199,11 @@ export function errorsOf(view) {
 export function sendable(view) {
   if (!view || !isHeld(view)) return { ok: false, why: "It is not held." };
   const errors = errorsOf(view);
-  if (errors.length) return { ok: false, why: errors.length === 1 ? errors[0].message : `${errors.length} problems must be fixed first.` };
+  if (errors.length)
+    return {
+      ok: false,
+      why: errors.length === 1 ? errors[0].message : `${errors.length} problems must be fixed first.`,
+    };
   return { ok: true, why: "" };
 }
 
@@ -201,7 +216,8 @@ export function sendable(view) {
 export function proof(view) {
   const facts = view?.facts ?? [];
   const released = facts.findLast((fact) => fact.kind === "released" && fact.sha256);
-  const inTools = view?.hold?.phase === "tool_calls" || facts.some((fact) => fact.kind === "held" && fact.phase === "tool_calls");
+  const inTools =
+    view?.hold?.phase === "tool_calls" || facts.some((fact) => fact.kind === "held" && fact.phase === "tool_calls");
   const sent = view?.hashes?.sent || facts.findLast((fact) => fact.kind === "attempt" && fact.sha256)?.sha256 || "";
   const shown = (!inTools && released?.sha256) || view?.body_sha256 || "";
   if (view?.state === "held") return { state: "shown", shown: view.body_sha256, sent: "" };
@@ -220,7 +236,12 @@ export function holdClock(hold, now) {
   if (!hold?.deadline) {
     const patience = hold?.client_deadline ? Math.max(0, hold.client_deadline - now) : null;
     const isNear = patience !== null && patience < 120;
-    return { text: isNear ? `the client may give up in ${clock(patience)}` : "", left: null, waited, isUrgent: isNear && patience < 15 };
+    return {
+      text: isNear ? `the client may give up in ${clock(patience)}` : "",
+      left: null,
+      waited,
+      isUrgent: isNear && patience < 15,
+    };
   }
   const left = Math.max(0, hold.deadline - now);
   const then = hold.on_timeout === "drop" ? "drops" : "sends as shown";
@@ -249,7 +270,10 @@ export function isText(part) {
   return part.type === "text" || part.type === "refusal";
 }
 
-/** The place of a section among its siblings, for moving it: the list's pointer and the index. @param {Section} section */
+/**
+ * The place of a section among its siblings, for moving it: the list's pointer and the index.
+ * @param {Section} section
+ */
 export function placeOf(section) {
   const found = /^(.*)\/(\d+)$/.exec(section.pointer);
   return found ? { list: found[1], index: Number(found[2]) } : null;

@@ -2,13 +2,29 @@
 /** When what happened, from an exchange's facts: bars for stretches, marks for moments, and the pieces of the reply. */
 
 /** @import { Fact } from "./exchange.js" */
-/** @typedef {{ kind: "held" | "attempt" | "wait" | "reply", from: number, to: number, label: string, detail: string, isFailed: boolean }} Stretch */
+/**
+ * @typedef {{ kind: "held" | "attempt" | "wait" | "reply", from: number, to: number, label: string, detail: string,
+ *   isFailed: boolean }} Stretch
+ */
 /** @typedef {{ at: number, kind: string, label: string }} Moment */
 /** @typedef {{ at: number, size: number }} Piece */
-/** @typedef {{ start: number, span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number, isOpen: boolean }} Timeline times in seconds since `start` */
+/**
+ * @typedef {{ start: number, span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
+ *   isOpen: boolean }} Timeline times in seconds since `start`
+ */
 
 const ENDS = new Set(["finished", "failed", "dropped", "cancelled", "answered"]);
-const MOMENTS = new Set(["received", "translated", "edited", "released", "dropped", "answered", "finished", "failed", "cancelled"]);
+const MOMENTS = new Set([
+  "received",
+  "translated",
+  "edited",
+  "released",
+  "dropped",
+  "answered",
+  "finished",
+  "failed",
+  "cancelled",
+]);
 
 /**
  * @param {readonly Fact[]} facts
@@ -52,15 +68,37 @@ export function timeline(facts, now) {
     if (MOMENTS.has(fact.kind)) moments.push({ at, kind: fact.kind, label: labelOf(fact) });
     if (fact.kind === "held") {
       close(at);
-      open = { kind: "held", from: at, to: since(end), label: fact.phase === "tool_calls" ? "Held (tool calls)" : "Held", detail: "", isFailed: false };
+      open = {
+        kind: "held",
+        from: at,
+        to: since(end),
+        label: fact.phase === "tool_calls" ? "Held (tool calls)" : "Held",
+        detail: "",
+        isFailed: false,
+      };
       stretches.push(open);
     } else if (fact.kind === "attempt") {
       const waited = fact.waited ?? 0;
       if (open?.kind === "attempt") open.isFailed = true;
       close(Math.max(0, at - waited));
-      if (waited > 0) stretches.push({ kind: "wait", from: Math.max(0, at - waited), to: at, label: "Waiting", detail: fact.reason ?? "", isFailed: false });
+      if (waited > 0)
+        stretches.push({
+          kind: "wait",
+          from: Math.max(0, at - waited),
+          to: at,
+          label: "Waiting",
+          detail: fact.reason ?? "",
+          isFailed: false,
+        });
       attemptAt = at;
-      open = { kind: "attempt", from: at, to: since(end), label: `Attempt ${fact.number ?? ""}`.trim(), detail: [fact.provider, fact.reason && `after ${fact.reason}`].filter(Boolean).join(" · "), isFailed: false };
+      open = {
+        kind: "attempt",
+        from: at,
+        to: since(end),
+        label: `Attempt ${fact.number ?? ""}`.trim(),
+        detail: [fact.provider, fact.reason && `after ${fact.reason}`].filter(Boolean).join(" · "),
+        isFailed: false,
+      };
       stretches.push(open);
     } else if (fact.kind === "released" || ENDS.has(fact.kind)) {
       if (open && fact.kind === "failed") open.isFailed = true;

@@ -12,7 +12,10 @@ import { counted, duration, money, whole } from "../../../kit/core/format.js";
 /** @typedef {import("../../../api-types.d.ts").RunShown["state"]} State */
 /** @typedef {Omit<import("../../../api-types.d.ts").RunShown, "rounds"> & { rounds: readonly Round[] }} Run */
 /** @typedef {{ tool: string, ruling: "allow", arguments?: Record<string, string> }} Rule */
-/** @typedef {{ decision: "allowed", arguments?: Arguments, rule?: Rule, always?: boolean } | { decision: "denied", reason: string } | { decision: "answered", text: string, is_error: boolean }} Decision */
+/**
+ * @typedef {{ decision: "allowed", arguments?: Arguments, rule?: Rule, always?: boolean } | { decision: "denied",
+ *   reason: string } | { decision: "answered", text: string, is_error: boolean }} Decision
+ */
 
 /** Arguments as a person edits them. @param {Arguments | null | undefined} args */
 export function argumentsText(args) {
@@ -45,7 +48,11 @@ export function isSameArguments(a, b) {
 function inOrder(value) {
   if (Array.isArray(value)) return value.map(inOrder);
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, inOrder(value[key])]));
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, inOrder(value[key])]),
+  );
 }
 
 /**
@@ -57,19 +64,30 @@ export function patternsFor(args) {
   if (typeof args === "string") return fitsPattern(args) ? [{ pointer: "", name: "text", pattern: args }] : [];
   return Object.entries(args)
     .filter(([, value]) => fitsPattern(value))
-    .map(([name, value]) => ({ pointer: `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, name, pattern: patternOf(value) }));
+    .map(([name, value]) => ({
+      pointer: `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`,
+      name,
+      pattern: patternOf(value),
+    }));
 }
 
-/** What fits into one line can be written as a pattern; with a star in it, it would mean more than it says. @param {unknown} value */
+/**
+ * What fits into one line can be written as a pattern; with a star in it, it would mean more than it says.
+ * @param {unknown} value
+ */
 function fitsPattern(value) {
   const text = String(value);
-  return ["string", "number", "boolean"].includes(typeof value) && text !== "" && text.length <= 200 && !/[\r\n*]/.test(text);
+  return (
+    ["string", "number", "boolean"].includes(typeof value) && text !== "" && text.length <= 200 && !/[\r\n*]/.test(text)
+  );
 }
 
 /** The names of the arguments that a rule says nothing of. @param {Arguments} args @param {Rule} rule */
 export function openArguments(args, rule) {
   if (typeof args === "string") return rule.arguments ? [] : ["text"];
-  return Object.keys(args).filter((name) => rule.arguments?.[`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`] === undefined);
+  return Object.keys(args).filter(
+    (name) => rule.arguments?.[`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`] === undefined,
+  );
 }
 
 /** @param {unknown} value */
@@ -84,17 +102,29 @@ function patternOf(value) {
  * @param {Rule} rule
  */
 export function ruleWords(rule) {
-  const parts = Object.entries(rule.arguments ?? {}).map(([pointer, pattern]) => `${pointer.slice(1) || "its text"} is ${pattern}`);
+  const parts = Object.entries(rule.arguments ?? {}).map(
+    ([pointer, pattern]) => `${pointer.slice(1) || "its text"} is ${pattern}`,
+  );
   return `${rule.tool}${parts.length ? ` where ${parts.join(" and ")}` : ", whatever its arguments"}`;
 }
 
-const LIMITS = /** @type {Record<string, string>} */ ({ requests: "model requests", tool_calls: "tool calls", tokens: "tokens", cost: "US dollars", seconds: "seconds", repeats: "identical calls with the same result", mistakes: "rounds in a row with a call that could not be run" });
+const LIMITS = /** @type {Record<string, string>} */ ({
+  requests: "model requests",
+  tool_calls: "tool calls",
+  tokens: "tokens",
+  cost: "US dollars",
+  seconds: "seconds",
+  repeats: "identical calls with the same result",
+  mistakes: "rounds in a row with a call that could not be run",
+});
 
 /** A limit that was reached, as a sentence. @param {Reached} reached */
 export function reachedWords(reached) {
   const what = LIMITS[reached.name] ?? reached.name;
-  if (reached.is_unmeasured) return `The limit of ${amount(reached.name, reached.limit)} ${what} cannot be held: ${reached.name === "cost" ? "the cost so far is not known" : "the provider does not tell"}.`;
-  return `The limit of ${amount(reached.name, reached.limit)} ${what} is reached.`;
+  const limit = `The limit of ${amount(reached.name, reached.limit)} ${what}`;
+  if (!reached.is_unmeasured) return `${limit} is reached.`;
+  const why = reached.name === "cost" ? "the cost so far is not known" : "the provider does not report it";
+  return `${limit} cannot be enforced: ${why}.`;
 }
 
 /** @param {string} name @param {number} value */
@@ -103,20 +133,44 @@ export function amount(name, value) {
   return name === "seconds" ? duration(value) : whole(value);
 }
 
-/** What was spent, beside its limit where there is one. @param {Run} run @returns {{ name: string, label: string, spent: string, limit: string, share: number | null }[]} */
+/**
+ * What was spent, beside its limit where there is one.
+ * @param {Run} run
+ * @returns {{ name: string, label: string, spent: string, limit: string, share: number | null }[]}
+ */
 export function spendings(run) {
-  const shown = /** @type {["requests" | "tool_calls" | "tokens" | "cost" | "seconds", string][]} */ ([["requests", "requests"], ["tool_calls", "tool calls"], ["tokens", "tokens"], ["cost", "cost"], ["seconds", "time"]]);
+  const shown = /** @type {["requests" | "tool_calls" | "tokens" | "cost" | "seconds", string][]} */ ([
+    ["requests", "requests"],
+    ["tool_calls", "tool calls"],
+    ["tokens", "tokens"],
+    ["cost", "cost"],
+    ["seconds", "time"],
+  ]);
   return shown
     .map(([name, label]) => {
       const known = run.spent[name];
       const spent = known ?? 0;
       const limit = run.limits?.[name];
-      return { name, label, spent: known === null ? "unknown" : amount(name, spent), limit: limit == null ? "" : amount(name, limit), share: limit ? Math.min(spent / limit, 1) : null };
+      return {
+        name,
+        label,
+        spent: known === null ? "unknown" : amount(name, spent),
+        limit: limit == null ? "" : amount(name, limit),
+        share: limit ? Math.min(spent / limit, 1) : null,
+      };
     })
     .filter(({ name }) => name !== "cost" || run.spent.cost || run.spent.cost === null || run.limits?.cost != null);
 }
 
-const WHYS = /** @type {Record<string, string>} */ ({ answered: "answered", length: "the reply was cut at its limit", content_filter: "stopped by the provider's filter", refusal: "the model refused", limit: "stopped at a limit", cancelled: "stopped by hand", failed: "failed" });
+const WHYS = /** @type {Record<string, string>} */ ({
+  answered: "answered",
+  length: "the reply was cut at its limit",
+  content_filter: "stopped by the provider's filter",
+  refusal: "the model refused",
+  limit: "stopped at a limit",
+  cancelled: "stopped by hand",
+  failed: "failed",
+});
 
 /** How a run stands, in words. @param {{ state: State, why?: string }} run */
 export function stateWords(run) {
@@ -130,18 +184,42 @@ export function toneOf(run) {
   return run.why === "answered" ? "good" : "bad";
 }
 
-const FATES = /** @type {Record<string, string>} */ ({ ran: "done", refused: "not valid", denied: "denied", answered: "answered by hand", cancelled: "cancelled", limit: "not run: limit", cut: "not run: cut off" });
-const DENIED = /** @type {Record<string, string>} */ ({ hook: "denied by a hook", rule: "denied by a rule", nobody: "denied: no one to approve it" });
+const FATES = /** @type {Record<string, string>} */ ({
+  ran: "done",
+  refused: "not valid",
+  denied: "denied",
+  answered: "answered by hand",
+  cancelled: "cancelled",
+  limit: "not run: limit",
+  cut: "not run: cut off",
+});
+const DENIED = /** @type {Record<string, string>} */ ({
+  hook: "denied by a hook",
+  rule: "denied by a rule",
+  nobody: "denied: no one to approve it",
+});
 
 /** @param {RunCall} call @returns {{ state: "running" | "failed" | "done" | "open", words: string }} */
 export function fateOf(call) {
-  if (!call.fate && !call.result) return call.is_running ? { state: "running", words: call.progress || "running…" } : { state: "open", words: "waits" };
-  if (call.fate === "ran" || call.fate === "answered") return call.result?.is_error ? { state: "failed", words: call.fate === "ran" ? "error" : FATES.answered } : { state: "done", words: FATES[call.fate] };
+  if (!call.fate && !call.result)
+    return call.is_running
+      ? { state: "running", words: call.progress || "running…" }
+      : { state: "open", words: "waits" };
+  if (call.fate === "ran" || call.fate === "answered")
+    return call.result?.is_error
+      ? { state: "failed", words: call.fate === "ran" ? "error" : FATES.answered }
+      : { state: "done", words: FATES[call.fate] };
   const fate = call.fate ?? "";
-  return { state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed", words: DENIED[call.denied_by ?? ""] ?? FATES[fate] ?? fate };
+  return {
+    state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed",
+    words: DENIED[call.denied_by ?? ""] ?? FATES[fate] ?? fate,
+  };
 }
 
-/** Where rounds lie on the time of the whole run: in percent of it, the model's part and the tools'. @typedef {{ number: number, start: number, model: number, tools: number, seconds: number }} Span */
+/**
+ * Where rounds lie on the time of the whole run: in percent of it, the model's part and the tools'.
+ * @typedef {{ number: number, start: number, model: number, tools: number, seconds: number }} Span
+ */
 
 /** @param {readonly Round[]} rounds @returns {Span[]} */
 export function spans(rounds) {
@@ -152,7 +230,13 @@ export function spans(rounds) {
   const total = parts.reduce((sum, part) => sum + part.model + part.tools, 0) || 1;
   let at = 0;
   return parts.map(({ number, model, tools }) => {
-    const span = { number, start: (at / total) * 100, model: (model / total) * 100, tools: (tools / total) * 100, seconds: model + tools };
+    const span = {
+      number,
+      start: (at / total) * 100,
+      model: (model / total) * 100,
+      tools: (tools / total) * 100,
+      seconds: model + tools,
+    };
     at += model + tools;
     return span;
   });
@@ -166,10 +250,16 @@ export function roundLine(round) {
     round.usage?.output_tokens != null ? `${whole(round.usage.output_tokens)} out` : "",
     round.cost ? money(round.cost) : "",
     round.seconds != null ? duration(round.seconds) : "",
-  ].filter(Boolean).join(" · ");
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
-/** Two runs, round beside round. @typedef {{ number: number, left: Round | null, right: Round | null, isSame: boolean, calls: { left: RunCall | null, right: RunCall | null, difference: "" | "only left" | "only right" | "arguments" | "result" }[] }} ComparedRound */
+/**
+ * Two runs, round beside round.
+ * @typedef {{ number: number, left: Round | null, right: Round | null, isSame: boolean, calls: { left: RunCall | null,
+ *   right: RunCall | null, difference: "" | "only left" | "only right" | "arguments" | "result" }[] }} ComparedRound
+ */
 
 /**
  * @param {readonly Round[]} left
@@ -180,7 +270,13 @@ export function comparedRounds(left, right) {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => {
     const [a, b] = [left[index] ?? null, right[index] ?? null];
     const calls = pairedCalls(a?.calls ?? [], b?.calls ?? []);
-    return { number: index + 1, left: a, right: b, isSame: a !== null && b !== null && a.text === b.text && calls.every((each) => !each.difference), calls };
+    return {
+      number: index + 1,
+      left: a,
+      right: b,
+      isSame: a !== null && b !== null && a.text === b.text && calls.every((each) => !each.difference),
+      calls,
+    };
   });
 }
 
@@ -189,12 +285,17 @@ function pairedCalls(left, right) {
   const open = [...right];
   const paired = left.map((call) => {
     // The same call first, else one of the same tool: the order in which a model names them says little.
-    const same = open.findIndex((other) => other.name === call.name && isSameArguments(parsedArguments(other), parsedArguments(call)));
+    const same = open.findIndex(
+      (other) => other.name === call.name && isSameArguments(parsedArguments(other), parsedArguments(call)),
+    );
     const at = same >= 0 ? same : open.findIndex((other) => other.name === call.name);
     const other = at >= 0 ? open.splice(at, 1)[0] : null;
     return { left: call, right: other, difference: differenceOf(call, other) };
   });
-  return [...paired, ...open.map((call) => ({ left: null, right: call, difference: /** @type {const} */ ("only right") }))];
+  return [
+    ...paired,
+    ...open.map((call) => ({ left: null, right: call, difference: /** @type {const} */ ("only right") })),
+  ];
 }
 
 /** @param {RunCall} call @param {RunCall | null} other @returns {"" | "only left" | "arguments" | "result"} */

@@ -57,5 +57,8 @@ function hasNumericRoles(messages) {
 /** @param {any} message */
 function hasBlocks(message) {
   const kinds = ["tool_use", "tool_result", "thinking", "document"];
-  return Array.isArray(message?.content) && message.content.some((/** @type {any} */ part) => kinds.includes(part?.type) || part?.cache_control);
+  return (
+    Array.isArray(message?.content) &&
+    message.content.some((/** @type {any} */ part) => kinds.includes(part?.type) || part?.cache_control)
+  );
 }

@@ -112,7 +112,9 @@ export function folded(lines, facts, { isFiltered }) {
     return own ? own.reduce(stepped, line) : line;
   });
   if (isFiltered) return next;
-  const fresh = [...byExchange.values()].filter((own) => own[0].kind === "received").map((own) => own.slice(1).reduce(stepped, arrived(own[0])));
+  const fresh = [...byExchange.values()]
+    .filter((own) => own[0].kind === "received")
+    .map((own) => own.slice(1).reduce(stepped, arrived(own[0])));
   return fresh.length ? merged(next, fresh) : next;
 }
 
@@ -288,7 +290,8 @@ export function totals(conversation) {
     output_tokens: sum("output_tokens"),
     cached_tokens: sum("cached_tokens"),
     cost: sum("cost"),
-    unpriced: all.filter((line) => line.cost == null && (line.input_tokens != null || line.output_tokens != null)).length,
+    unpriced: all.filter((line) => line.cost == null && (line.input_tokens != null || line.output_tokens != null))
+      .length,
     elapsed: sum("elapsed"),
     losses: sum("losses"),
   };
