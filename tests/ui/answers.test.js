@@ -1,14 +1,14 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { argumentsLine, callState, settled, sources } from "../../src/sightline/ui/kit/core/answers.js";
+import { argumentsLine, callState, trimUnfinishedEnd, sourcesOf } from "../../src/sightline/ui/kit/core/answers.js";
 import {
   kindOf,
   LARGEST,
   MOST,
   nameOf,
-  sized,
-  sorted,
+  formatBytes,
+  sortFiles,
   wireAttachments,
 } from "../../src/sightline/ui/views/chat/core/attachments.js";
 import { outline } from "../../src/sightline/ui/views/chat/core/preview.js";
@@ -25,11 +25,11 @@ test("half a mark at the end of a text that grows is not shown yet", () => {
     ["a `b`", "a `b`"],
     ["", ""],
   ])
-    assert.equal(settled(text), shown, text);
+    assert.equal(trimUnfinishedEnd(text), shown, text);
 });
 
 test("each source is named once, with all that was quoted of it", () => {
-  const told = sources([
+  const told = sourcesOf([
     { title: "A", url: "https://a.org", quote: "one" },
     { title: "B", url: "https://b.org" },
     { title: "A", url: "https://a.org", quote: "two" },
@@ -88,7 +88,7 @@ test("what models take is known by its type, else by its name", () => {
 
 test("what is too large, empty, unknown or too many is refused with a reason", () => {
   const file = (/** @type {string} */ name, size = 10, type = "image/png") => ({ name, type, size });
-  const { taken, refused } = sorted([
+  const { taken, refused } = sortFiles([
     file("a.png"),
     file("b.bin", 10, "application/x"),
     file("c.png", 0),
@@ -104,18 +104,18 @@ test("what is too large, empty, unknown or too many is refused with a reason", (
   );
   assert.match(refused[2].why, /20 MB are the most/);
   assert.equal(
-    sorted(
+    sortFiles(
       [file("a.png")],
       Array.from({ length: MOST }, () => ({ size: 1 })),
     ).taken.length,
     0,
   );
-  assert.equal(sorted([file("a", LARGEST), file("b", LARGEST), file("c", LARGEST)]).taken.length, 2);
+  assert.equal(sortFiles([file("a", LARGEST), file("b", LARGEST), file("c", LARGEST)]).taken.length, 2);
 });
 
 test("sizes and names of attachments, and what is sent of them", () => {
   assert.deepEqual(
-    [sized(1), sized(999), sized(2048), sized(20 * 1024 * 1024), sized(1024 * 1001)],
+    [formatBytes(1), formatBytes(999), formatBytes(2048), formatBytes(20 * 1024 * 1024), formatBytes(1024 * 1001)],
     ["1 byte", "999 bytes", "2 KB", "20 MB", "1 MB"],
   );
   assert.deepEqual(

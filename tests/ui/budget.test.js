@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { band, bar, predicted, short } from "../../src/sightline/ui/views/request/core/budget.js";
+import { band, bar, predictTokens, short } from "../../src/sightline/ui/views/request/core/budget.js";
 
 const categories = [
   { name: "user", tokens: 100, low: 90, high: 110 },
@@ -50,13 +50,13 @@ test("the verdict follows the band", () => {
 
 test("what is typed is predicted by the measure of what was counted", () => {
   const counted = { tokens: 100, low: 90, high: 110 };
-  assert.equal(predicted(counted, 400, 400), counted);
-  assert.deepEqual(predicted(counted, 400, 800), { tokens: 200, low: 160, high: 240 });
-  assert.equal(predicted(counted, 400, 0)?.tokens, 0);
-  assert.equal(predicted({ tokens: 4, low: 4, high: 4 }, 0, 100)?.tokens, 31);
-  assert.equal(predicted(null, 1, 2), null);
+  assert.equal(predictTokens(counted, 400, 400), counted);
+  assert.deepEqual(predictTokens(counted, 400, 800), { tokens: 200, low: 160, high: 240 });
+  assert.equal(predictTokens(counted, 400, 0)?.tokens, 0);
+  assert.equal(predictTokens({ tokens: 4, low: 4, high: 4 }, 0, 100)?.tokens, 31);
+  assert.equal(predictTokens(null, 1, 2), null);
   // A picture beside the text does not grow with it.
-  assert.equal(predicted({ tokens: 1010, low: 10, high: 6000 }, 40, 80)?.tokens, 1021);
+  assert.equal(predictTokens({ tokens: 1010, low: 10, high: 6000 }, 40, 80)?.tokens, 1021);
 });
 
 test("counts are short and bands are said only where there is one", () => {

@@ -4,23 +4,23 @@ import { test } from "node:test";
 
 import {
   about,
-  agreement,
+  confirmationText,
   breakdown,
-  brokenOff,
+  whyIncomplete,
   counterText,
   hasCommand,
   hud,
   limitLine,
   nextStar,
   standingOf,
-  stretch,
-  taken,
+  rangeOf,
+  usageOf,
   takesFocus,
-  until,
+  timeUntil,
 } from "../../src/sightline/ui/views/chat/core/chat.js";
 import { Heights } from "../../src/sightline/ui/kit/core/heights.js";
-import { fuller, heard, NOTHING } from "../../src/sightline/ui/views/chat/core/live.js";
-import { remembered, stepped } from "../../src/sightline/ui/views/chat/core/memory.js";
+import { moreComplete, applyDelta, NOTHING } from "../../src/sightline/ui/views/chat/core/live.js";
+import { addToMemory, stepThrough } from "../../src/sightline/ui/views/chat/core/memory.js";
 import { PAGE, Rows } from "../../src/sightline/ui/views/chat/core/rows.js";
 
 /** @param {string} id @param {object} [more] @returns {any} */
@@ -83,27 +83,30 @@ test("what was predicted stands beside what the provider counted", () => {
     seconds: 1.5,
   };
   assert.deepEqual(
-    taken(answer).map((each) => each.text),
+    usageOf(answer).map((each) => each.text),
     ["~120 predicted, 118 counted", "9 out", "$0.020", "1.50 s"],
   );
-  assert.deepEqual(taken({ ...answer, run: "r_1" }).map((each) => each.text)[0], "~120 predicted, 118 counted in all");
   assert.deepEqual(
-    taken({ ...NOTHING, predicted: 5 }).map((each) => each.text),
+    usageOf({ ...answer, run: "r_1" }).map((each) => each.text)[0],
+    "~120 predicted, 118 counted in all",
+  );
+  assert.deepEqual(
+    usageOf({ ...NOTHING, predicted: 5 }).map((each) => each.text),
     ["~5 predicted"],
   );
   assert.deepEqual(
-    taken({ ...NOTHING, usage: { input_tokens: 5 } }).map((each) => each.text),
+    usageOf({ ...NOTHING, usage: { input_tokens: 5 } }).map((each) => each.text),
     ["5 in"],
   );
 });
 
 test("an answer that is not whole says why", () => {
-  assert.equal(brokenOff({ ...NOTHING, finish: "cancelled" }), "broken off");
-  assert.equal(brokenOff({ ...NOTHING, finish: "error" }), "incomplete");
-  assert.equal(brokenOff({ ...NOTHING, finish: "length" }), "cut at the limit");
-  assert.equal(brokenOff({ ...NOTHING, finish: "content_filter" }), "stopped by the provider's filter");
-  assert.equal(brokenOff({ ...NOTHING, finish: "stop" }), "");
-  assert.equal(brokenOff({ ...NOTHING, is_partial: true }), "incomplete");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "cancelled" }), "broken off");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "error" }), "incomplete");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "length" }), "cut at the limit");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "content_filter" }), "stopped by the provider's filter");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "stop" }), "");
+  assert.equal(whyIncomplete({ ...NOTHING, is_partial: true }), "incomplete");
 });
 
 test("workflow 4.10: only who waits at an empty input for more than fits is brought to the answer", () => {
@@ -137,8 +140,8 @@ test("a colon command is told from a field's colon", () => {
 
 test("stars go round, and a stretch has two ends", () => {
   assert.deepEqual([0, 1, 2, 3].map(nextStar), [1, 2, 3, 0]);
-  assert.deepEqual(stretch(5, 2), [2, 6]);
-  assert.deepEqual(stretch(2, 2), [2, 3]);
+  assert.deepEqual(rangeOf(5, 2), [2, 6]);
+  assert.deepEqual(rangeOf(2, 2), [2, 3]);
 });
 
 test("the HUD has three groups, before anything was sent and after", () => {
@@ -174,15 +177,15 @@ test("the HUD has three groups, before anything was sent and after", () => {
 });
 
 test("a command asks for what it is about to do", () => {
-  assert.equal(agreement("delete", 1).title, "Delete 1 pair?");
-  assert.equal(agreement("tchange", 3).button, "Move 3 pairs");
-  assert.equal(agreement("compact", 3).title, ":compact on 3 pairs?");
+  assert.equal(confirmationText("delete", 1).title, "Delete 1 pair?");
+  assert.equal(confirmationText("tchange", 3).button, "Move 3 pairs");
+  assert.equal(confirmationText("compact", 3).title, ":compact on 3 pairs?");
 });
 
 test("how long until a moment", () => {
-  assert.equal(until(100, 58), "0:42");
-  assert.equal(until(4000, 0), "1:06:40");
-  assert.equal(until(100, 100), "");
+  assert.equal(timeUntil(100, 58), "0:42");
+  assert.equal(timeUntil(4000, 0), "1:06:40");
+  assert.equal(timeUntil(100, 100), "");
 });
 
 test("a place is found among a hundred thousand rows whose heights change", () => {
@@ -254,7 +257,7 @@ test("an answer grows piece by piece, and only the block that grows is another o
     { block: 1, type: "text", offset: 0, text: "Hello 😀" },
     { block: 1, type: "text", offset: 8, text: "!" },
   ]) {
-    const next = heard(live, /** @type {any} */ ({ pair: "p", ...delta }));
+    const next = applyDelta(live, /** @type {any} */ ({ pair: "p", ...delta }));
     assert.ok(next);
     live = next;
   }
@@ -262,58 +265,75 @@ test("an answer grows piece by piece, and only the block that grows is another o
     { type: "thinking", text: "Hm" },
     { type: "text", text: "Hello 😀!" },
   ]);
-  assert.equal(heard(live, { pair: "p", block: 1, type: "text", offset: 9, text: "?" })?.blocks[0], live.blocks[0]);
+  assert.equal(
+    applyDelta(live, { pair: "p", block: 1, type: "text", offset: 9, text: "?" })?.blocks[0],
+    live.blocks[0],
+  );
 });
 
 test("a piece that is known already is not told twice, and one that is missing is noticed", () => {
   const live = answer({ type: "text", text: "Hello" });
-  assert.equal(heard(live, { pair: "p", block: 0, type: "text", offset: 0, text: "Hel" }), live);
-  assert.deepEqual(heard(live, { pair: "p", block: 0, type: "text", offset: 3, text: "lo th" })?.blocks, [
+  assert.equal(applyDelta(live, { pair: "p", block: 0, type: "text", offset: 0, text: "Hel" }), live);
+  assert.deepEqual(applyDelta(live, { pair: "p", block: 0, type: "text", offset: 3, text: "lo th" })?.blocks, [
     { type: "text", text: "Hello th" },
   ]);
-  assert.equal(heard(live, { pair: "p", block: 0, type: "text", offset: 9, text: "x" }), null);
-  assert.equal(heard(live, { pair: "p", block: 2, type: "text", offset: 0, text: "x" }), null);
-  assert.equal(heard(live, { pair: "p", block: 1, type: "text", offset: 4, text: "x" }), null);
+  assert.equal(applyDelta(live, { pair: "p", block: 0, type: "text", offset: 9, text: "x" }), null);
+  assert.equal(applyDelta(live, { pair: "p", block: 2, type: "text", offset: 0, text: "x" }), null);
+  assert.equal(applyDelta(live, { pair: "p", block: 1, type: "text", offset: 4, text: "x" }), null);
 });
 
 test("another attempt begins with other words in the same place, and is noticed", () => {
   assert.equal(
-    heard(answer({ type: "text", text: "Hello" }), { pair: "p", block: 0, type: "text", offset: 0, text: "Good day" }),
+    applyDelta(answer({ type: "text", text: "Hello" }), {
+      pair: "p",
+      block: 0,
+      type: "text",
+      offset: 0,
+      text: "Good day",
+    }),
     null,
   );
 });
 
 test("a call's arguments grow as a text does", () => {
-  const live = heard(NOTHING, { pair: "p", block: 0, type: "call", offset: 0, text: '{"a"', name: "look", id: "c1" });
+  const live = applyDelta(NOTHING, {
+    pair: "p",
+    block: 0,
+    type: "call",
+    offset: 0,
+    text: '{"a"',
+    name: "look",
+    id: "c1",
+  });
   assert.ok(live);
-  const next = heard(live, { pair: "p", block: 0, type: "call", offset: 4, text: ":1}" });
+  const next = applyDelta(live, { pair: "p", block: 0, type: "call", offset: 4, text: ":1}" });
   assert.deepEqual(next?.blocks, [{ type: "call", id: "c1", name: "look", arguments: '{"a":1}', result: null }]);
   const media = answer({ type: "media", n: 0, media_type: "image/png" });
-  assert.equal(heard(media, { pair: "p", block: 0, type: "text", offset: 0, text: "x" }), media);
+  assert.equal(applyDelta(media, { pair: "p", block: 0, type: "text", offset: 0, text: "x" }), media);
 });
 
 test("of two states of one answer the fuller is kept", () => {
   const short = answer({ type: "text", text: "Hel" });
   const long = answer({ type: "text", text: "Hello" });
-  assert.equal(fuller(short, long), long);
-  assert.equal(fuller(long, short), long);
-  assert.equal(fuller(short, answer({ type: "text", text: "" }, { type: "text", text: "" })).blocks.length, 2);
+  assert.equal(moreComplete(short, long), long);
+  assert.equal(moreComplete(long, short), long);
+  assert.equal(moreComplete(short, answer({ type: "text", text: "" }, { type: "text", text: "" })).blocks.length, 2);
 });
 
 test("applied filters are gone through, the newest first, and none stands twice", () => {
-  const list = remembered(remembered(remembered([], "s3"), "b"), " s3 ");
+  const list = addToMemory(addToMemory(addToMemory([], "s3"), "b"), " s3 ");
   assert.deepEqual(list, ["b", "s3"]);
-  assert.deepEqual(remembered(list, "  "), list);
+  assert.deepEqual(addToMemory(list, "  "), list);
   assert.equal(
-    remembered(
+    addToMemory(
       Array.from({ length: 100 }, (_, index) => `r${index}`),
       "x",
     ).length,
     100,
   );
-  assert.equal(stepped(list, 2, -1), 1);
-  assert.equal(stepped(list, 0, -1), 0);
-  assert.equal(stepped(list, 1, 5), 2);
+  assert.equal(stepThrough(list, 2, -1), 1);
+  assert.equal(stepThrough(list, 0, -1), 0);
+  assert.equal(stepThrough(list, 1, 5), 2);
 });
 
 test("a limit is named without the seconds, which pass", () => {

@@ -8,14 +8,14 @@ import {
   evalTone,
   evalWords,
   gradersOf,
-  leftOutWords,
+  describeLeftOut,
   neighbour,
   percent,
   runCost,
-  scored,
-  shownRows,
-  signed,
-  spentWords,
+  formatScore,
+  filterRows,
+  formatDifference,
+  describeSpending,
   standingCounts,
   suitesOf,
   trialToOpen,
@@ -32,10 +32,10 @@ import {
   verdictStanding,
 } from "../../src/sightline/ui/views/evals/core/case.js";
 import {
-  apart,
+  spreadLabels,
   bins,
-  chance,
-  changedCases,
+  formatChance,
+  casesByChange,
   changeWords,
   differenceRange,
   distributionWords,
@@ -100,7 +100,7 @@ test("a cell stands as the worst of its tries, and its score is the mean of thos
   );
   assert.equal(cellStanding(undefined), "open");
   assert.equal(cellStanding({ target: "a", trials: [tried(null, { status: "skipped", verdict: "skip" })] }), "skipped");
-  assert.equal(scored(cellScore(MATRIX[4].cells[0])), "0.333");
+  assert.equal(formatScore(cellScore(MATRIX[4].cells[0])), "0.333");
   assert.equal(cellScore(MATRIX[3].cells[0]), null);
   assert.equal(trialToOpen(MATRIX[4].cells[0]), 2);
   assert.equal(cellWords("worse", "a", MATRIX[4].cells[0]), "worse on a: failed, score 0.333, 1 of 3 tries passed");
@@ -117,10 +117,10 @@ test("a cell stands as the worst of its tries, and its score is the mean of thos
 });
 
 test("failures come first, and a filter finds words, tags, groups, targets and standings", () => {
-  const named = (/** @type {string} */ filter) => shownRows(MATRIX, filter, "worst").map((each) => each.case);
+  const named = (/** @type {string} */ filter) => filterRows(MATRIX, filter, "worst").map((each) => each.case);
   assert.deepEqual(named(""), ["broken", "bad", "worse", "judge", "Good"]);
   assert.deepEqual(
-    shownRows(MATRIX, "", "suite").map((each) => each.case),
+    filterRows(MATRIX, "", "suite").map((each) => each.case),
     MATRIX.map((each) => each.case),
   );
   assert.deepEqual(named("o -worse"), ["broken", "Good"]);
@@ -138,7 +138,7 @@ test("failures come first, and a filter finds words, tags, groups, targets and s
 });
 
 test("from a case the next one is the next cell that has an answer", () => {
-  const rows = shownRows(MATRIX, "", "suite");
+  const rows = filterRows(MATRIX, "", "suite");
   assert.deepEqual(neighbour(rows, "Good", "a", 1), { case: "Good", target: "b", trial: 0 });
   assert.deepEqual(neighbour(rows, "Good", "b", 1), { case: "bad", target: "a", trial: 0 });
   assert.deepEqual(neighbour(rows, "judge", "a", 1), { case: "worse", target: "a", trial: 2 });
@@ -173,11 +173,11 @@ test("runs and targets in words", () => {
     ],
     ["bad", "", "good"],
   );
-  assert.equal(leftOutWords(line), "1 error, 2 not graded");
+  assert.equal(describeLeftOut(line), "1 error, 2 not graded");
   assert.equal(evalTone({ state: "ended", summary: [{ ...line, errors: 0, not_graded: 0, pass_rate: null }] }), "");
-  assert.equal(spentWords(line), "$0.500 · 1.2k tokens · 1.50 s an answer");
+  assert.equal(describeSpending(line), "$0.500 · 1.2k tokens · 1.50 s an answer");
   assert.equal(
-    spentWords({ ...line, cost: null, cost_unknown: 2, tokens: null }),
+    describeSpending({ ...line, cost: null, cost_unknown: 2, tokens: null }),
     "$0.500 + 2 unknown · at least 1.2k tokens · 1.50 s an answer",
   );
   assert.deepEqual(runCost([line, { ...line, cost: null, cost_at_least: 0, cost_unknown: 1 }]), {
@@ -187,17 +187,17 @@ test("runs and targets in words", () => {
   assert.deepEqual([runCost([]).words, runCost([{ cost_at_least: 0, cost_unknown: 3 }]).words], ["", "cost unknown"]);
   assert.deepEqual(
     [
-      scored(1),
-      scored(0.12345),
-      scored(null),
+      formatScore(1),
+      formatScore(0.12345),
+      formatScore(null),
       percent(0.824),
       percent(0.995),
       percent(1),
       percent(null),
-      signed(-0.25),
-      signed(0.1),
-      signed(-0.00001),
-      signed(null),
+      formatDifference(-0.25),
+      formatDifference(0.1),
+      formatDifference(-0.00001),
+      formatDifference(null),
     ],
     ["1", "0.123", "", "82 %", "99.5 %", "100 %", "", "−0.25", "+0.1", "0", ""],
   );
@@ -280,9 +280,9 @@ test("plots have round numbers, and say what they show", () => {
     [intervalWords("Mean", 0.5, null, null), intervalWords("Mean", null, null, null)],
     ["Mean: 0.5, no interval.", "Mean: no number."],
   );
-  assert.deepEqual([chance(0.0001), chance(0.25), chance(null)], ["p < 0.001", "p = 0.25", ""]);
-  assert.deepEqual(apart([{ at: 50 }, { at: 48 }, { at: 99 }], 10, 100), [58, 48, 99]);
-  assert.deepEqual(apart([{ at: 99 }, { at: 98 }], 10, 100), [100, 90]);
+  assert.deepEqual([formatChance(0.0001), formatChance(0.25), formatChance(null)], ["p < 0.001", "p = 0.25", ""]);
+  assert.deepEqual(spreadLabels([{ at: 50 }, { at: 48 }, { at: 99 }], 10, 100), [58, 48, 99]);
+  assert.deepEqual(spreadLabels([{ at: 99 }, { at: 98 }], 10, 100), [100, 90]);
 });
 
 test("runs of a suite are lines over time", () => {
@@ -332,10 +332,10 @@ test("what changed between two runs: losses first, the largest of each first", (
     compared("far down", -0.3),
   ];
   assert.deepEqual(
-    changedCases(cases, false).map((each) => each.case),
+    casesByChange(cases, false).map((each) => each.case),
     ["far down", "down", "far up", "up"],
   );
-  assert.equal(changedCases(cases, true).at(-1)?.case, "same");
+  assert.equal(casesByChange(cases, true).at(-1)?.case, "same");
 });
 
 test("evals have addresses", () => {

@@ -1,13 +1,13 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { folded, hasTurnedText, lineCount } from "../../src/sightline/ui/kit/core/long-text.js";
+import { foldText, hasTurnedText, lineCount } from "../../src/sightline/ui/kit/core/long-text.js";
 import {
-  clock,
+  formatClock,
   holdClock,
-  lacks,
-  merged,
-  moved,
+  lacksSections,
+  mergeView,
+  moveOperation,
   problemsBySection,
   proof,
   sendable,
@@ -42,7 +42,7 @@ const view = (more = {}) => ({
 });
 
 test("an answer with changed sections only keeps the others as the same objects", () => {
-  const old = merged(
+  const old = mergeView(
     null,
     view({ sections: [section("s1"), section("s2"), section("s3")], facts: [{ kind: "held", n: 1, at: 1 }] }),
   );
@@ -52,7 +52,7 @@ test("an answer with changed sections only keeps the others as the same objects"
     body_sha256: "bb",
     dirty: true,
   });
-  const now = merged(old, answer);
+  const now = mergeView(old, answer);
   assert.equal(now.sections?.[0], old.sections?.[0]);
   assert.equal(now.sections?.[2], old.sections?.[2]);
   assert.equal(now.sections?.[1].text, "new");
@@ -61,15 +61,15 @@ test("an answer with changed sections only keeps the others as the same objects"
 });
 
 test("a whole answer keeps the objects of what is equal, and the list if all is", () => {
-  const old = merged(null, view({ sections: [section("s1"), section("s2")] }));
-  assert.equal(merged(old, view({ sections: [section("s1"), section("s2")] })).sections, old.sections);
-  const now = merged(old, view({ sections: [section("s1"), section("s2", { deleted: true })] }));
+  const old = mergeView(null, view({ sections: [section("s1"), section("s2")] }));
+  assert.equal(mergeView(old, view({ sections: [section("s1"), section("s2")] })).sections, old.sections);
+  const now = mergeView(old, view({ sections: [section("s1"), section("s2", { deleted: true })] }));
   assert.equal(now.sections?.[0], old.sections?.[0]);
   assert.notEqual(now.sections?.[1], old.sections?.[1]);
 });
 
 test("an answer to an edit with all sections, since somebody else was there too, keeps what no edit changes", () => {
-  const old = merged(
+  const old = mergeView(
     null,
     view({
       sections: [section("s1"), section("s2")],
@@ -77,7 +77,7 @@ test("an answer to an edit with all sections, since somebody else was there too,
       edit_cost: { broken_by_edit: 5 },
     }),
   );
-  const now = merged(
+  const now = mergeView(
     old,
     /** @type {any} */ ({
       id: "x_1",
@@ -96,21 +96,21 @@ test("an answer to an edit with all sections, since somebody else was there too,
 });
 
 test("a whole answer that says nothing of a hold or of a cost has none", () => {
-  const held = merged(
+  const held = mergeView(
     null,
     view({ sections: [section("s1")], hold: { phase: "request", since: 1 }, edit_cost: { broken_by_edit: 5 } }),
   );
-  const undone = merged(held, view({ sections: [], order: ["s1"] }));
+  const undone = mergeView(held, view({ sections: [], order: ["s1"] }));
   assert.equal(undone.edit_cost, null);
   assert.deepEqual(undone.hold, held.hold);
-  assert.equal(merged(held, view({ state: "finished", sections: [section("s1")] })).hold, undefined);
+  assert.equal(mergeView(held, view({ state: "finished", sections: [section("s1")] })).hold, undefined);
 });
 
 test("an order with a section that was never seen asks for all of it", () => {
-  const old = merged(null, view({ sections: [section("s1")] }));
-  assert.equal(lacks(old, view({ sections: [], order: ["s1", "s9"] })), true);
-  assert.equal(lacks(old, view({ sections: [section("s9")], order: ["s9", "s1"] })), false);
-  assert.equal(lacks(old, view({ sections: [section("s1")] })), false);
+  const old = mergeView(null, view({ sections: [section("s1")] }));
+  assert.equal(lacksSections(old, view({ sections: [], order: ["s1", "s9"] })), true);
+  assert.equal(lacksSections(old, view({ sections: [section("s9")], order: ["s9", "s1"] })), false);
+  assert.equal(lacksSections(old, view({ sections: [section("s1")] })), false);
 });
 
 test("problems go to their sections, and lists that did not change stay the same lists", () => {
@@ -160,7 +160,7 @@ test("a hold counts down to what will happen", () => {
     holdClock({ phase: "request", since: 100, deadline: 170, on_timeout: "send" }, 500).text,
     "sends as shown in 0:00",
   );
-  assert.equal(clock(3723), "1:02:03");
+  assert.equal(formatClock(3723), "1:02:03");
   assert.equal(holdClock({ phase: "request", since: 0, client_deadline: 600 }, 100).text, "");
   assert.equal(
     holdClock({ phase: "request", since: 0, client_deadline: 600 }, 590).text,
@@ -170,10 +170,10 @@ test("a hold counts down to what will happen", () => {
 
 test("long texts are folded between words, and never inside an emoji", () => {
   const long = "word ".repeat(1000);
-  assert.equal(folded("short").isFolded, false);
-  assert.equal(folded(long).isFolded, true);
-  assert.ok(folded("👋".repeat(2000), 16, 801).text.isWellFormed());
-  assert.equal(folded("a\n".repeat(300)).lines, 301);
+  assert.equal(foldText("short").isFolded, false);
+  assert.equal(foldText(long).isFolded, true);
+  assert.ok(foldText("👋".repeat(2000), 16, 801).text.isWellFormed());
+  assert.equal(foldText("a\n".repeat(300)).lines, 301);
   assert.equal(lineCount("a\nb\n"), 3);
 });
 
@@ -184,10 +184,10 @@ test("moving goes over deleted neighbours and stops at the ends", () => {
     section("s1", { id: "s2" }),
     section("s9", { pointer: "/system" }),
   ];
-  assert.deepEqual(moved(sections, "s0", 1), { op: "move", from: "/messages/0", pointer: "/messages/1" });
-  assert.equal(moved(sections, "s0", -1), null);
-  assert.equal(moved(sections, "s2", 1), null);
-  assert.equal(moved(sections, "s9", 1), null);
+  assert.deepEqual(moveOperation(sections, "s0", 1), { op: "move", from: "/messages/0", pointer: "/messages/1" });
+  assert.equal(moveOperation(sections, "s0", -1), null);
+  assert.equal(moveOperation(sections, "s2", 1), null);
+  assert.equal(moveOperation(sections, "s9", 1), null);
 });
 
 test("signs that turn the direction of writing are noticed", () => {

@@ -4,10 +4,10 @@ import { test } from "node:test";
 
 import {
   clientName,
-  counted,
+  countOf,
   duration,
   money,
-  running,
+  formatRunning,
   short,
   stamp,
   when,
@@ -57,7 +57,7 @@ test("lengths of time", () => {
 });
 
 test("time that still runs", () => {
-  assert.deepEqual([-1, 7.9, 879, 3723].map(running), ["0:00", "0:07", "14:39", "1:02:03"]);
+  assert.deepEqual([-1, 7.9, 879, 3723].map(formatRunning), ["0:00", "0:07", "14:39", "1:02:03"]);
 });
 
 test("a time is told with its day only where that is another one", () => {
@@ -77,7 +77,7 @@ test("a client goes by its name", () => {
 
 test("one and many", () => {
   assert.deepEqual(
-    [counted(1, "turn"), counted(2000, "turn"), counted(2, "reply", "replies")],
+    [countOf(1, "turn"), countOf(2000, "turn"), countOf(2, "reply", "replies")],
     ["1 turn", "2,000 turns", "2 replies"],
   );
 });

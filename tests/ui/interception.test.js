@@ -4,11 +4,11 @@ import { test } from "node:test";
 
 import {
   MODES,
-  moved,
+  moveItem,
   newRule,
   refusalOf,
   sentence,
-  written,
+  rulesToSend,
 } from "../../src/sightline/ui/views/interception/core/interception.js";
 
 test("there are four modes, each with words of its own", () => {
@@ -41,7 +41,7 @@ test("a rule reads as a sentence", () => {
 
 test("only what matters is sent", () => {
   assert.deepEqual(
-    written([
+    rulesToSend([
       { ...newRule(), filter: " a:1 " },
       { ...newRule(), timeout_s: 3 },
       { ...newRule(), action: "drop", timeout_s: 3 },
@@ -63,7 +63,7 @@ test("a refusal names its rule and its place", () => {
 });
 
 test("rules change places, and stop at the ends", () => {
-  assert.deepEqual(moved([1, 2, 3], 1, -1), [2, 1, 3]);
-  assert.deepEqual(moved([1, 2, 3], 2, 1), [1, 2, 3]);
-  assert.deepEqual(moved([1, 2, 3], 0, -1), [1, 2, 3]);
+  assert.deepEqual(moveItem([1, 2, 3], 1, -1), [2, 1, 3]);
+  assert.deepEqual(moveItem([1, 2, 3], 2, 1), [1, 2, 3]);
+  assert.deepEqual(moveItem([1, 2, 3], 0, -1), [1, 2, 3]);
 });

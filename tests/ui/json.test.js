@@ -4,14 +4,14 @@ import { test } from "node:test";
 import {
   exactRows,
   exactValue,
-  indentedRows,
+  rowsOf,
   isJson,
   keyOf,
   nodeAt,
   scan,
   step,
   stringOf,
-  wrapped,
+  wrapRow,
 } from "../../src/sightline/ui/kit/core/json.js";
 
 test("every value knows where it stands", () => {
@@ -72,7 +72,7 @@ test("a string of megabytes is one node", () => {
 test("indented rows hold every character but the space between values", () => {
   const value = { a: [1, { b: "x, y" }], c: {}, d: [] };
   for (const text of [JSON.stringify(value), JSON.stringify(value, null, 3)]) {
-    const rows = indentedRows(text, /** @type {any} */ (scan(text)));
+    const rows = rowsOf(text, /** @type {any} */ (scan(text)));
     assert.equal(
       rows
         .map((row) => text.slice(row.from, row.to))
@@ -93,7 +93,7 @@ test("exact rows are the text, cut at lines and at the edge, never inside an emo
   assert.equal(rows[0].to, 5);
   assert.ok(rows.every((row) => text.slice(row.from, row.to).isWellFormed()));
   assert.equal(rows.map((row) => text.slice(row.from, row.to)).join(""), text.replaceAll("\n", ""));
-  assert.deepEqual(wrapped({ from: 0, to: 4, indent: 0 }, "abcd", 10), [{ from: 0, to: 4, indent: 0 }]);
+  assert.deepEqual(wrapRow({ from: 0, to: 4, indent: 0 }, "abcd", 10), [{ from: 0, to: 4, indent: 0 }]);
 });
 
 test("whether a text is JSON, and its value with every number as far as the engine can keep it", () => {

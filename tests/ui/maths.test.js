@@ -1,8 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grown, parse } from "../../src/sightline/ui/kit/core/markdown.js";
-import { harmless } from "../../src/sightline/ui/kit/core/mathml.js";
+import { parseGrowing, parse } from "../../src/sightline/ui/kit/core/markdown.js";
+import { safePieces } from "../../src/sightline/ui/kit/core/mathml.js";
 import { mayHoldMaths } from "../../src/sightline/ui/kit/core/maths.js";
 import { treeOf } from "../../src/sightline/ui/vendor/temml.js";
 
@@ -17,7 +17,9 @@ const formulas = (text, ways = { hasMaths: true }) =>
     .map((node) => [node.isDisplay, node.children[0]]);
 /** @param {string} source */
 const drawn = (source) =>
-  harmless(treeOf(source, { displayMode: true, throwOnError: true, trust: false, maxSize: [20, 200], maxExpand: 200 }));
+  safePieces(
+    treeOf(source, { displayMode: true, throwOnError: true, trust: false, maxSize: [20, 200], maxExpand: 200 }),
+  );
 /** @param {any[]} pieces @returns {any[]} */
 const elements = (pieces) =>
   pieces.flatMap((piece) => (typeof piece === "string" ? [] : [piece, ...elements(piece.children)]));
@@ -78,7 +80,7 @@ test("a text that grows is what it would be if it were read at once, and keeps w
   let before = null;
   for (let end = 1; end <= text.length; end++) {
     const ways = { hasMaths: true, isOpen: end < text.length };
-    const now = grown(before, text.slice(0, end), ways);
+    const now = parseGrowing(before, text.slice(0, end), ways);
     assert.deepEqual(now.elements, parse(text.slice(0, end), ways), text.slice(0, end));
     if (before)
       for (let place = 0; place < before.elements.length - 2; place++)
@@ -121,11 +123,11 @@ test("random texts grow to the same as well", () => {
     let before = null;
     for (let step = 0; step < 24; step++) {
       text += bits[Math.floor(random() * bits.length)];
-      before = grown(before, text, { hasMaths: true, isOpen: true });
+      before = parseGrowing(before, text, { hasMaths: true, isOpen: true });
       assert.deepEqual(before.elements, parse(text, { hasMaths: true, isOpen: true }), JSON.stringify(text));
     }
     assert.deepEqual(
-      grown(before, text, { hasMaths: true, isOpen: false }).elements,
+      parseGrowing(before, text, { hasMaths: true, isOpen: false }).elements,
       parse(text, { hasMaths: true, isOpen: false }),
       JSON.stringify(text),
     );
@@ -172,7 +174,7 @@ test("no formula brings an id, a link, a picture or a script", () => {
 test("a formula that is a bomb is not drawn", () => {
   assert.throws(() => drawn("\\def\\a#1{#1#1#1#1}\\a{\\a{\\a{\\a{\\a{\\a{\\a{\\a{x}}}}}}}}"));
   assert.deepEqual(
-    harmless({
+    safePieces({
       type: "math",
       children: Array.from({ length: 5000 }, () => ({ type: "mi", children: [{ text: "x" }] })),
     }),

@@ -4,13 +4,13 @@ import { test } from "node:test";
 import { hashOf, routeOf } from "../../src/sightline/ui/kit/core/routes.js";
 import {
   argumentsText,
-  comparedRounds,
-  fateOf,
+  compareRounds,
+  outcomeOf,
   toneOf,
   isSameArguments,
-  openArguments,
+  freeArguments,
   patternsFor,
-  reachedWords,
+  describeLimit,
   readArguments,
   roundLine,
   ruleWords,
@@ -71,7 +71,7 @@ test("a rule offers the folder of a path, and the very value of anything else", 
   );
   assert.deepEqual(patternsFor("two\nlines"), []);
   assert.deepEqual(
-    openArguments(
+    freeArguments(
       { path: "a", "a/b": 1, text: "x" },
       { tool: "t", ruling: "allow", arguments: { "/path": "a", "/a~1b": "1" } },
     ),
@@ -79,8 +79,8 @@ test("a rule offers the folder of a path, and the very value of anything else", 
   );
   assert.deepEqual(
     [
-      openArguments("ls", { tool: "t", ruling: "allow" }),
-      openArguments("ls", { tool: "t", ruling: "allow", arguments: { "": "ls" } }),
+      freeArguments("ls", { tool: "t", ruling: "allow" }),
+      freeArguments("ls", { tool: "t", ruling: "allow", arguments: { "": "ls" } }),
     ],
     [["text"], []],
   );
@@ -92,9 +92,9 @@ test("a rule offers the folder of a path, and the very value of anything else", 
 });
 
 test("limits and spendings in words", () => {
-  assert.equal(reachedWords({ name: "requests", limit: 5, spent: 5 }), "The limit of 5 model requests is reached.");
+  assert.equal(describeLimit({ name: "requests", limit: 5, spent: 5 }), "The limit of 5 model requests is reached.");
   assert.match(
-    reachedWords({ name: "cost", limit: 1.5, spent: 0, is_unmeasured: true }),
+    describeLimit({ name: "cost", limit: 1.5, spent: 0, is_unmeasured: true }),
     /\$1\.50 US dollars cannot be enforced: the cost so far is not known/,
   );
   const run = /** @type {Run} */ ({
@@ -137,7 +137,7 @@ test("what became of a call", () => {
     { fate: "answered", result: { text: "", is_error: false } },
   ];
   assert.deepEqual(
-    fates.map((each) => Object.values(fateOf(/** @type {any} */ (each)))),
+    fates.map((each) => Object.values(outcomeOf(/** @type {any} */ (each)))),
     [
       ["failed", "error"],
       ["failed", "denied"],
@@ -147,7 +147,7 @@ test("what became of a call", () => {
       ["done", "answered by hand"],
     ],
   );
-  assert.equal(fateOf(/** @type {any} */ ({ fate: "denied", denied_by: "hook" })).words, "denied by a hook");
+  assert.equal(outcomeOf(/** @type {any} */ ({ fate: "denied", denied_by: "hook" })).words, "denied by a hook");
 });
 
 test("rounds share the run's time between the model and its tools", () => {
@@ -173,7 +173,7 @@ test("two runs are compared round by round and call by call", () => {
     round(1, "same", [call("list", {}), call("read", { p: 1 })]),
     round(2, "right", [call("edit", { p: 2 }), call("run", {})]),
   ];
-  const told = comparedRounds(left, right);
+  const told = compareRounds(left, right);
   assert.deepEqual(
     told.map((each) => each.isSame),
     [true, false, false],
@@ -184,10 +184,10 @@ test("two runs are compared round by round and call by call", () => {
   );
   assert.equal(told[2].right, null);
   assert.equal(
-    comparedRounds([round(1, "", [call("a", {}, "x")])], [round(1, "", [call("a", {}, "y")])])[0].calls[0].difference,
+    compareRounds([round(1, "", [call("a", {}, "x")])], [round(1, "", [call("a", {}, "y")])])[0].calls[0].difference,
     "result",
   );
-  assert.equal(comparedRounds([round(1, "", [call("a", {})])], [round(1, "", [])])[0].calls[0].difference, "only left");
+  assert.equal(compareRounds([round(1, "", [call("a", {})])], [round(1, "", [])])[0].calls[0].difference, "only left");
 });
 
 test("runs have addresses", () => {

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { caps, followed, pressed } from "../../src/sightline/ui/kit/core/keys.js";
-import { ranked, score } from "../../src/sightline/ui/kit/core/ranking.js";
+import { keyCapsOf, matchSequence, keyOf } from "../../src/sightline/ui/kit/core/keys.js";
+import { rank, score } from "../../src/sightline/ui/kit/core/ranking.js";
 import { hashOf, routeOf } from "../../src/sightline/ui/kit/core/routes.js";
 import { offsetsOf, rowAt } from "../../src/sightline/ui/kit/core/rows.js";
 
@@ -27,30 +27,30 @@ test("an address leads to a view and back", () => {
 });
 
 test("keys have one name each", () => {
-  assert.equal(pressed({ ...PLAIN, key: "K", metaKey: true, shiftKey: true }), "ctrl+shift+k");
-  assert.equal(pressed({ ...PLAIN, key: "?", shiftKey: true }), "?");
-  assert.equal(pressed({ ...PLAIN, key: "ArrowDown" }), "down");
-  assert.equal(pressed({ ...PLAIN, key: "Enter", shiftKey: true }), "shift+enter");
-  assert.equal(pressed({ ...PLAIN, key: " ", altKey: true }), "alt+space");
-  assert.equal(pressed({ ...PLAIN, key: "Shift", shiftKey: true }), "");
+  assert.equal(keyOf({ ...PLAIN, key: "K", metaKey: true, shiftKey: true }), "ctrl+shift+k");
+  assert.equal(keyOf({ ...PLAIN, key: "?", shiftKey: true }), "?");
+  assert.equal(keyOf({ ...PLAIN, key: "ArrowDown" }), "down");
+  assert.equal(keyOf({ ...PLAIN, key: "Enter", shiftKey: true }), "shift+enter");
+  assert.equal(keyOf({ ...PLAIN, key: " ", altKey: true }), "alt+space");
+  assert.equal(keyOf({ ...PLAIN, key: "Shift", shiftKey: true }), "");
 });
 
 test("keys follow each other", () => {
   const known = ["g t", "j", "ctrl+k"];
-  assert.deepEqual(followed(known, "", "g"), { found: "", pending: "g" });
-  assert.deepEqual(followed(known, "g", "t"), { found: "g t", pending: "" });
-  assert.deepEqual(followed(known, "g", "j"), { found: "j", pending: "" });
-  assert.deepEqual(followed(known, "g", "g"), { found: "", pending: "g" });
-  assert.deepEqual(followed(known, "", "x"), { found: "", pending: "" });
+  assert.deepEqual(matchSequence(known, "", "g"), { found: "", pending: "g" });
+  assert.deepEqual(matchSequence(known, "g", "t"), { found: "g t", pending: "" });
+  assert.deepEqual(matchSequence(known, "g", "j"), { found: "j", pending: "" });
+  assert.deepEqual(matchSequence(known, "g", "g"), { found: "", pending: "g" });
+  assert.deepEqual(matchSequence(known, "", "x"), { found: "", pending: "" });
 });
 
 test("keys are drawn as caps", () => {
-  assert.deepEqual(caps("ctrl+k"), [["Ctrl", "K"]]);
-  assert.deepEqual(caps("ctrl+k", true), [["⌘", "K"]]);
-  assert.deepEqual(caps("g t"), [["G"], ["T"]]);
-  assert.deepEqual(caps("D"), [["Shift", "D"]]);
-  assert.deepEqual(caps("enter"), [["↵"]]);
-  assert.deepEqual(caps("f5"), [["f5"]]);
+  assert.deepEqual(keyCapsOf("ctrl+k"), [["Ctrl", "K"]]);
+  assert.deepEqual(keyCapsOf("ctrl+k", true), [["⌘", "K"]]);
+  assert.deepEqual(keyCapsOf("g t"), [["G"], ["T"]]);
+  assert.deepEqual(keyCapsOf("D"), [["Shift", "D"]]);
+  assert.deepEqual(keyCapsOf("enter"), [["↵"]]);
+  assert.deepEqual(keyCapsOf("f5"), [["f5"]]);
 });
 
 test("commands are found by some of their letters, the best first", () => {
@@ -60,14 +60,14 @@ test("commands are found by some of their letters, the best first", () => {
     { label: "Theme: dark" },
     { label: "An exchange", detail: "claude-opus · x_1" },
   ];
-  assert.equal(ranked(commands, "tra")[0].label, "Go to traffic");
-  assert.equal(ranked(commands, "fac")[0].label, "Fold all conversations");
+  assert.equal(rank(commands, "tra")[0].label, "Go to traffic");
+  assert.equal(rank(commands, "fac")[0].label, "Fold all conversations");
   assert.deepEqual(
-    ranked(commands, "opus").map((each) => each.label),
+    rank(commands, "opus").map((each) => each.label),
     ["An exchange"],
   );
-  assert.deepEqual(ranked(commands, "zzz"), []);
-  assert.equal(ranked(commands, " ").length, 4);
+  assert.deepEqual(rank(commands, "zzz"), []);
+  assert.equal(rank(commands, " ").length, 4);
   assert.ok(score("dark", "Theme: dark") > score("ark", "Theme: dark"));
 });
 

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changedRanges, hunks, lineDiff, lineSpans } from "../../src/sightline/ui/kit/core/text-diff.js";
+import { rangesOfChanges, hunks, lineDiff, lineSpans } from "../../src/sightline/ui/kit/core/text-diff.js";
 
 /** @param {readonly string[]} a @param {readonly string[]} b */
 function applied(a, b) {
@@ -74,20 +74,20 @@ test("edited places of exact bytes are marked, those that only lost something to
   const a = '{"model":"m","messages":[{"role":"user","content":"hello world"}],"max_tokens":10}';
   const b = '{"model":"m","messages":[{"role":"user","content":"hello brave world"}],"max_tokens":20}';
   assert.deepEqual(
-    changedRanges(a, b).map(([from, to]) => b.slice(from, to)),
+    rangesOfChanges(a, b).map(([from, to]) => b.slice(from, to)),
     ["brave ", "2"],
   );
   assert.deepEqual(
-    changedRanges("abc,def", "abc,").map(([from, to]) => [from, to]),
+    rangesOfChanges("abc,def", "abc,").map(([from, to]) => [from, to]),
     [[4, 4]],
   );
-  assert.deepEqual(changedRanges(a, a), []);
+  assert.deepEqual(rangesOfChanges(a, a), []);
 });
 
 test("two edits far apart in a megabyte are two places", () => {
   const filler = '{"k":"some text, and more"},'.repeat(40_000);
   const a = `one ${filler} two`;
-  assert.equal(changedRanges(a, `ONE ${filler} TWO`).length, 2);
+  assert.equal(rangesOfChanges(a, `ONE ${filler} TWO`).length, 2);
 });
 
 test("emoji and right-to-left text are never cut apart by words", () => {
@@ -100,7 +100,7 @@ test("what was taken out here does not hide that there all is the same", () => {
   const long = Array.from({ length: 900 }, (_, index) => `line ${index} of a "log"`).join("\n");
   const before = `[${item("Be brief.")}, ${item("kept as it is")}, ${item(long)}, ${item("the end")}]`;
   const after = `[${item("Be very brief.")}, ${item("kept as it is")}, ${item("the end")}]`;
-  const found = changedRanges(before, after);
+  const found = rangesOfChanges(before, after);
   assert.deepEqual(
     found.map(([from, to]) => after.slice(from, to)),
     ["very ", ""],

@@ -1,13 +1,13 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FIELDS, isUsual, read, USUAL, written } from "../../src/sightline/ui/views/chat/core/settings.js";
+import { FIELDS, isUsual, read, USUAL, fieldText } from "../../src/sightline/ui/views/chat/core/settings.js";
 import {
   bodyOf,
-  creatable,
+  topicToCreate,
   formOf,
-  found,
-  inheritedFrom,
+  findRows,
+  inheritanceOf,
   parentsFor,
   problemsOf,
   tree,
@@ -37,27 +37,27 @@ test("topics stand in the order of their tree, by name", () => {
 test("a topic is found by letters of its path; its own name comes first", () => {
   const rows = tree(TOPICS);
   assert.deepEqual(
-    found(rows, "work").map((row) => row.topic.id),
+    findRows(rows, "work").map((row) => row.topic.id),
     ["w", "p"],
   );
   assert.deepEqual(
-    found(rows, "pl wo").map((row) => row.topic.id),
+    findRows(rows, "pl wo").map((row) => row.topic.id),
     ["p"],
   );
-  assert.equal(found(rows, " ").length, 4);
+  assert.equal(findRows(rows, " ").length, 4);
 });
 
 test("what is typed can become a topic, unless it is one or hangs in the air", () => {
   const rows = tree(TOPICS);
-  assert.deepEqual(creatable(rows, "New"), { name: "New", parent: "", above: "" });
-  assert.deepEqual(creatable(rows, "work > Plans > Q3"), { name: "Q3", parent: "p", above: "Work › Plans" });
-  assert.equal(creatable(rows, "WORK"), null);
-  assert.equal(creatable(rows, "Nowhere / X"), null);
-  assert.equal(creatable(rows, "  "), null);
+  assert.deepEqual(topicToCreate(rows, "New"), { name: "New", parent: "", above: "" });
+  assert.deepEqual(topicToCreate(rows, "work > Plans > Q3"), { name: "Q3", parent: "p", above: "Work › Plans" });
+  assert.equal(topicToCreate(rows, "WORK"), null);
+  assert.equal(topicToCreate(rows, "Nowhere / X"), null);
+  assert.equal(topicToCreate(rows, "  "), null);
 });
 
 test("a topic has from above what it does not say itself", () => {
-  assert.deepEqual(inheritedFrom(TOPICS, "p"), {
+  assert.deepEqual(inheritanceOf(TOPICS, "p"), {
     system_prompt: "",
     instructions: "",
     model: "m1",
@@ -65,10 +65,10 @@ test("a topic has from above what it does not say itself", () => {
     parameters: { temperature: 0.5, top_p: 0.9 },
     toolsets: ["files"],
   });
-  assert.equal(inheritedFrom(TOPICS, "w").system_prompt, "Be brief.");
-  assert.equal(inheritedFrom(TOPICS, "gone").model, "");
+  assert.equal(inheritanceOf(TOPICS, "w").system_prompt, "Be brief.");
+  assert.equal(inheritanceOf(TOPICS, "gone").model, "");
   assert.equal(
-    inheritedFrom([...TOPICS, { ...TOPICS[1], id: "x", instructions: "Use metres." }], "x").instructions,
+    inheritanceOf([...TOPICS, { ...TOPICS[1], id: "x", instructions: "Use metres." }], "x").instructions,
     "Use metres.",
   );
 });
@@ -119,7 +119,7 @@ test("settings take what they can hold, and say why not", () => {
   assert.ok("problem" in read(field("estimation"), "guess"));
   assert.deepEqual(read(field("estimation"), "characters"), { value: "characters" });
   assert.deepEqual(read(field("styleDirectives"), "a\n\n b "), { value: ["a", "b"] });
-  assert.equal(written(["a", "b"]), "a\nb");
+  assert.equal(fieldText(["a", "b"]), "a\nb");
   assert.ok(isUsual(USUAL, "charsPerToken") && !isUsual({ ...USUAL, styleDirectives: ["x"] }, "styleDirectives"));
   assert.deepEqual(FIELDS.map((each) => each.name).sort(), Object.keys(USUAL).sort());
 });

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  arrived,
+  lineFrom,
   conversations,
-  folded,
-  heldOf,
-  merged,
+  applyFacts,
+  onlyHeld,
+  mergeLines,
   mostTokens,
   rowsOf,
   stateOf,
-  stepped,
+  applyFact,
   titleOf,
   totals,
   costWords,
@@ -44,21 +44,21 @@ const drawn = (rows) => rows.map((row) => `${row.kind} ${row.key}`);
 test("lines are merged once each, the newest first, and a fresh line wins", () => {
   const known = [line("b", 2, { state: "sending" }), line("a", 1)];
   assert.deepEqual(
-    merged(known, [line("c", 3), line("b", 2)]).map((each) => `${each.id} ${each.state}`),
+    mergeLines(known, [line("c", 3), line("b", 2)]).map((each) => `${each.id} ${each.state}`),
     ["c finished", "b finished", "a finished"],
   );
   assert.deepEqual(
-    merged(known, [line("b", 2)]).map((each) => each.id),
+    mergeLines(known, [line("b", 2)]).map((each) => each.id),
     ["b", "a"],
   );
   assert.deepEqual(
-    merged([], [line("a", 1), line("b", 1)]).map((each) => each.id),
+    mergeLines([], [line("a", 1), line("b", 1)]).map((each) => each.id),
     ["b", "a"],
   );
 });
 
 test("a fact moves a line at once", () => {
-  const fresh = arrived({
+  const fresh = lineFrom({
     exchange: "x_1",
     at: 5,
     dialect: "anthropic",
@@ -70,16 +70,16 @@ test("a fact moves a line at once", () => {
     origin: "",
   });
   assert.equal(fresh.state, "received");
-  const states = ["held", "released", "attempt", "finished"].map((kind) => stepped(fresh, { kind }).state);
+  const states = ["held", "released", "attempt", "finished"].map((kind) => applyFact(fresh, { kind }).state);
   assert.deepEqual(states, ["held", "sending", "sending", "finished"]);
-  const failed = stepped(fresh, { kind: "failed", code: "auth", message: "no" });
+  const failed = applyFact(fresh, { kind: "failed", code: "auth", message: "no" });
   assert.deepEqual([failed.state, failed.fault, failed.message], ["failed", "auth", "no"]);
-  assert.equal(stepped(fresh, { kind: "dropped" }).state, "dropped");
-  assert.equal(stepped(fresh, { kind: "cancelled" }).state, "cancelled");
-  assert.equal(stepped(fresh, { kind: "translated", losses: 2 }).losses, 2);
+  assert.equal(applyFact(fresh, { kind: "dropped" }).state, "dropped");
+  assert.equal(applyFact(fresh, { kind: "cancelled" }).state, "cancelled");
+  assert.equal(applyFact(fresh, { kind: "translated", losses: 2 }).losses, 2);
   const sending = line("a", 1, { state: "sending" });
-  assert.equal(stepped(sending, { kind: "attempt" }), sending);
-  assert.equal(stepped(sending, { kind: "frame" }), sending);
+  assert.equal(applyFact(sending, { kind: "attempt" }), sending);
+  assert.equal(applyFact(sending, { kind: "frame" }), sending);
 });
 
 test("facts are folded in together, and what has just come joins a list without a filter", () => {
@@ -91,10 +91,10 @@ test("facts are folded in together, and what has just come joins a list without 
   ];
   const lines = [line("b", 2), line("a", 1, { state: "sending" })];
   assert.deepEqual(
-    folded(lines, facts, { isFiltered: false }).map((each) => `${each.id} ${each.state}`),
+    applyFacts(lines, facts, { isFiltered: false }).map((each) => `${each.id} ${each.state}`),
     ["n held", "b finished", "a finished"],
   );
-  const filtered = folded(lines, facts, { isFiltered: true });
+  const filtered = applyFacts(lines, facts, { isFiltered: true });
   assert.deepEqual(
     filtered.map((each) => each.id),
     ["b", "a"],
@@ -165,7 +165,7 @@ test("a single exchange is one row without a frame around it", () => {
 test("held ones stand on top in the order of their arrival, and nowhere else", () => {
   const lines = [line("c", 3, { state: "held", previous: "a" }), line("b", 2, { state: "held" }), line("a", 1)];
   assert.deepEqual(
-    heldOf(lines).map((each) => each.id),
+    onlyHeld(lines).map((each) => each.id),
     ["b", "c"],
   );
   assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), [

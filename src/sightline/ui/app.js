@@ -1,22 +1,22 @@
 // @ts-check
 /** The page begins here: the list is followed, keys are heard, and the frame is drawn. */
 
-import { learn } from "./kit/about.js";
+import { loadAbout } from "./kit/about.js";
 import { connect, onReconnect } from "./kit/api.js";
 import { listen } from "./kit/keyboard.js";
 import { toast } from "./kit/toast.js";
 import { h, render } from "./vendor/preact.js";
-import { followHolding } from "./views/interception/feed.js";
+import { startInterception } from "./views/interception/feed.js";
 import { Shell } from "./views/shell/shell.js";
-import { follow } from "./views/traffic/feed.js";
+import { startTraffic } from "./views/traffic/feed.js";
 
 const root = document.getElementById("app");
 if (root) render(h(Shell, {}), root);
 listen();
-follow();
-followHolding();
+startTraffic();
+startInterception();
 connect();
-void learn();
+void loadAbout();
 
 // A server that was started anew may bring another page along.
 onReconnect(async () => {

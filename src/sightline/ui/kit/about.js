@@ -32,10 +32,10 @@ const USUAL = {
 export const about = signal(USUAL);
 
 /** Ask the server; a server that does not say leaves what holds anyway. */
-export async function learn() {
+export async function loadAbout() {
   try {
-    const told = await get("/api/about");
-    about.value = { ...USUAL, ...told, clients: told.clients?.length ? told.clients : USUAL.clients };
+    const response = await get("/api/about");
+    about.value = { ...USUAL, ...response, clients: response.clients?.length ? response.clients : USUAL.clients };
   } catch {
     const health = await get("/api/health").catch(() => null);
     about.value = { ...USUAL, version: health?.version ?? "" };

@@ -6,8 +6,8 @@
 
 import { h, html, useMemo, useState } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";
-import { argumentsLine, callState, sources } from "./core/answers.js";
-import { counted, whole } from "./core/format.js";
+import { argumentsLine, callState, sourcesOf } from "./core/answers.js";
+import { countOf, whole } from "./core/format.js";
 import { safeAddress } from "./core/markdown-inline.js";
 import { Icon } from "./icon.js";
 import { JsonView } from "./json-view.js";
@@ -33,7 +33,7 @@ export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
   const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}` : from;
   return html`<div class="answer-blocks">
     ${blocks.map((block, index) =>
-      drawnBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),
+      renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files),
     )}
     ${answer.citations?.length ? h(Sources, { citations: answer.citations }) : null}
   </div>`;
@@ -47,7 +47,7 @@ export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
  * @param {boolean} isLive
  * @param {string} files
  */
-function drawnBlock(block, key, isLast, isLive, files) {
+function renderBlock(block, key, isLast, isLive, files) {
   switch (block.type) {
     case "text":
       return h(RichText, { key, text: block.text, isLive: isLast });
@@ -80,7 +80,7 @@ const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boole
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span>
-      <span class="faint number">${text ? counted(wordsIn(text), "word") : "sealed by the provider"}</span>
+      <span class="faint number">${text ? countOf(wordCount(text), "word") : "sealed by the provider"}</span>
     </summary>
     ${
       isOpen
@@ -95,7 +95,7 @@ const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boole
 });
 
 /** @param {string} text */
-function wordsIn(text) {
+function wordCount(text) {
   return text.trim().split(/\s+/).length;
 }
 
@@ -158,7 +158,7 @@ export const CallBlock = memo(function CallBlock(
                     </div>
                     ${h(Result, { text: result })}`
             }
-            ${media && !files ? html`<p class="faint">${counted(media, "attachment")} came with it.</p>` : null}
+            ${media && !files ? html`<p class="faint">${countOf(media, "attachment")} came with it.</p>` : null}
             ${
               files
                 ? Array.from({ length: media }, (_, index) =>
@@ -207,7 +207,7 @@ function Media({ files, n, mediaType }) {
 
 /** @param {{ citations: readonly Citation[] }} props */
 function Sources({ citations }) {
-  const listed = useMemo(() => sources(citations), [citations]);
+  const listed = useMemo(() => sourcesOf(citations), [citations]);
   if (!listed.length) return null;
   return html`<section class="sources" aria-label="Sources">
     <h4>Sources</h4>

@@ -31,7 +31,7 @@ export class ApiError extends Error {
  * @returns {Promise<any>}
  */
 export async function get(path, options = {}) {
-  return (await asked(path, { signal: options.signal })).json();
+  return (await fetchOk(path, { signal: options.signal })).json();
 }
 
 /**
@@ -41,7 +41,7 @@ export async function get(path, options = {}) {
  * @returns {Promise<any>}
  */
 export async function post(path, body, options = {}) {
-  return sent("POST", path, body, options);
+  return sendJson("POST", path, body, options);
 }
 
 /**
@@ -51,7 +51,7 @@ export async function post(path, body, options = {}) {
  * @returns {Promise<any>}
  */
 export async function put(path, body, options = {}) {
-  return sent("PUT", path, body, options);
+  return sendJson("PUT", path, body, options);
 }
 
 /**
@@ -59,7 +59,7 @@ export async function put(path, body, options = {}) {
  * @returns {Promise<any>}
  */
 export async function remove(path) {
-  const text = await (await asked(path, { method: "DELETE" })).text();
+  const text = await (await fetchOk(path, { method: "DELETE" })).text();
   return text ? JSON.parse(text) : null;
 }
 
@@ -72,7 +72,7 @@ export async function remove(path) {
  */
 export async function upload(path, file, options = {}) {
   const headers = { "content-type": "application/octet-stream" };
-  return (await asked(path, { method: "POST", headers, body: file, signal: options.signal })).json();
+  return (await fetchOk(path, { method: "POST", headers, body: file, signal: options.signal })).json();
 }
 
 /**
@@ -82,7 +82,7 @@ export async function upload(path, file, options = {}) {
  * @returns {Promise<Uint8Array>}
  */
 export async function bytes(path, options = {}) {
-  return new Uint8Array(await (await asked(path, { signal: options.signal })).arrayBuffer());
+  return new Uint8Array(await (await fetchOk(path, { signal: options.signal })).arrayBuffer());
 }
 
 /**
@@ -91,9 +91,9 @@ export async function bytes(path, options = {}) {
  * @param {unknown} body
  * @param {{ signal?: AbortSignal }} options
  */
-async function sent(method, path, body, options) {
+async function sendJson(method, path, body, options) {
   const headers = { "content-type": "application/json" };
-  const answer = await asked(path, { method, headers, body: JSON.stringify(body), signal: options.signal });
+  const answer = await fetchOk(path, { method, headers, body: JSON.stringify(body), signal: options.signal });
   const text = await answer.text();
   return text ? JSON.parse(text) : null;
 }
@@ -102,7 +102,7 @@ async function sent(method, path, body, options) {
  * @param {string} path
  * @param {RequestInit} options
  */
-async function asked(path, options) {
+async function fetchOk(path, options) {
   await begun; // nothing is asked for before facts flow, or fail to, so that nothing can happen in between
   let answer;
   try {
@@ -112,15 +112,15 @@ async function asked(path, options) {
     throw new ApiError("unreachable", "Sightline does not answer.", "Check that it is still running.");
   }
   if (answer.ok) return answer;
-  const told = await answer.json().then(
-    (said) => said?.error,
+  const problem = await answer.json().then(
+    (body) => body?.error,
     () => null,
   );
   throw new ApiError(
-    told?.code ?? "http",
-    told?.message ?? `HTTP ${answer.status}`,
-    told?.hint ?? "",
+    problem?.code ?? "http",
+    problem?.message ?? `HTTP ${answer.status}`,
+    problem?.hint ?? "",
     answer.status,
-    told?.details ?? null,
+    problem?.details ?? null,
   );
 }

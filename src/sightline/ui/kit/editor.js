@@ -3,7 +3,7 @@
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";
-import { core } from "./core/text-diff.js";
+import { changedCore } from "./core/text-diff.js";
 
 /** @import { EditorView } from "../vendor/codemirror.js" */
 /** @typedef {typeof import("../vendor/codemirror.js")} CodeMirror */
@@ -132,7 +132,7 @@ function Rich(props) {
     const view = editor.current;
     if (!view || props.value === known.current) return;
     known.current = props.value;
-    const [from, to, end] = core(view.state.doc.toString(), props.value);
+    const [from, to, end] = changedCore(view.state.doc.toString(), props.value);
     // Only what differs, so that the cursor stays where it is.
     if (from < to || from < end) view.dispatch({ changes: { from, to, insert: props.value.slice(from, end) } });
   }, [props.value]);
@@ -175,7 +175,7 @@ function extensions(module, latest, known) {
       autocorrect: "off",
       autocapitalize: "off",
     }),
-    EditorView.domEventHandlers({ beforeinput: (event, view) => replaced(event, view) }),
+    EditorView.domEventHandlers({ beforeinput: (event, view) => insertOverSelection(event, view) }),
     EditorView.updateListener.of((update) => {
       if (!update.docChanged) return;
       const text = update.state.doc.toString();
@@ -207,7 +207,7 @@ function extensions(module, latest, known) {
  * @param {InputEvent} event
  * @param {EditorView} view
  */
-function replaced(event, view) {
+function insertOverSelection(event, view) {
   const { state } = view;
   if (
     event.inputType !== "insertText" ||

@@ -84,24 +84,24 @@ let timer;
 
 /** Begin to hear; called once. */
 export function connect() {
-  others.onmessage = ({ data }) => heard(data);
-  if (!("locks" in navigator)) return listen();
+  others.onmessage = ({ data }) => onMessage(data);
+  if (!("locks" in navigator)) return openStream();
   const own = navigator.locks.request(NAME, () => {
-    listen();
+    openStream();
     return new Promise(() => {}); // for as long as this page is open
   });
-  own.catch(listen);
-  say({ ask: "state" });
+  own.catch(openStream);
+  broadcast({ ask: "state" });
   setTimeout(begin, LONGEST_SILENCE);
 }
 
 /** Try at once. */
 export function retry() {
-  if (isListener) listen();
-  else say({ ask: "retry" });
+  if (isListener) openStream();
+  else broadcast({ ask: "retry" });
 }
 
-function listen() {
+function openStream() {
   isListener = true;
   clearTimeout(timer);
   source?.close();
@@ -109,55 +109,55 @@ function listen() {
   source = opened;
   opened.onopen = () => {
     wait = SOONEST;
-    say({ state: "open", isFresh: true });
-    changed("open", true);
+    broadcast({ state: "open", isFresh: true });
+    setConnection("open", true);
   };
   opened.onmessage = (message) => {
     const fact = JSON.parse(message.data);
-    say({ fact });
-    told(fact);
+    broadcast({ fact });
+    deliverFact(fact);
   };
   for (const event of NAMED) {
     opened.addEventListener(event, (message) => {
       const announced = { event, value: JSON.parse(message.data) };
-      say({ announced });
+      broadcast({ announced });
       announce(announced);
     });
   }
   opened.onerror = () => {
     opened.close();
-    void lost();
+    void onLost();
   };
 }
 
-async function lost() {
+async function onLost() {
   const answer = await fetch("/api/exchanges?limit=1", { cache: "no-store" }).catch(() => null);
   const state = answer?.status === 401 ? "refused" : "lost";
-  say({ state, isFresh: true });
-  changed(state, true);
+  broadcast({ state, isFresh: true });
+  setConnection(state, true);
   clearTimeout(timer);
   if (state === "refused") return;
-  timer = setTimeout(listen, wait);
+  timer = setTimeout(openStream, wait);
   wait = Math.min(wait * 2, LATEST);
 }
 
-/** @param {Said} said */
-function say(said) {
-  others.postMessage(said);
+/** @param {Said} message */
+function broadcast(message) {
+  others.postMessage(message);
 }
 
-/** @param {Said} said */
-function heard(said) {
-  if ("fact" in said) told(said.fact);
-  else if ("announced" in said) announce(said.announced);
-  else if ("state" in said) {
-    if (!isListener) changed(said.state, said.isFresh);
-  } else if (isListener && said.ask === "retry") listen();
-  else if (isListener && connection.value !== "connecting") say({ state: connection.value, isFresh: false });
+/** @param {Said} message */
+function onMessage(message) {
+  if ("fact" in message) deliverFact(message.fact);
+  else if ("announced" in message) announce(message.announced);
+  else if ("state" in message) {
+    if (!isListener) setConnection(message.state, message.isFresh);
+  } else if (isListener && message.ask === "retry") openStream();
+  else if (isListener && connection.value !== "connecting") broadcast({ state: connection.value, isFresh: false });
 }
 
 /** @param {Fact} fact */
-function told(fact) {
+function deliverFact(fact) {
   for (const each of listeners) each(fact);
 }
 
@@ -171,7 +171,7 @@ function announce({ event, value }) {
  * @param {Connection} state
  * @param {boolean} isFresh
  */
-function changed(state, isFresh) {
+function setConnection(state, isFresh) {
   connection.value = state;
   const isBack = state === "open" && isFresh && hasBegun;
   hasBegun = true;

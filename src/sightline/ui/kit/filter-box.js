@@ -3,7 +3,7 @@
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { ApiError, get } from "./api.js";
-import { completed, errorOf, fitting, marked } from "./core/filter.js";
+import { applyCompletion, errorOf, fitting, splitAtError } from "./core/filter.js";
 import { Icon } from "./icon.js";
 import { useShortcuts } from "./keyboard.js";
 import { KeyCaps } from "./keycaps.js";
@@ -86,15 +86,17 @@ export function FilterBox({
     const number = (asked.current.number += 1);
     if (!asked.current.hasLookup) return isUsed ? use(wanted) : undefined;
     try {
-      const told = await get(`${source.lookup}?${new URLSearchParams({ text: wanted, [source.cursor]: String(at) })}`);
+      const response = await get(
+        `${source.lookup}?${new URLSearchParams({ text: wanted, [source.cursor]: String(at) })}`,
+      );
       if (number !== asked.current.number) return undefined;
-      setError(told.ok ? null : errorOf(told.error));
-      const list = /** @type {Completion[]} */ (told.completions ?? []).filter(
-        (each) => completed(wanted, at, each).text.trim() !== wanted.trim(),
+      setError(response.ok ? null : errorOf(response.error));
+      const list = /** @type {Completion[]} */ (response.completions ?? []).filter(
+        (each) => applyCompletion(wanted, at, each).text.trim() !== wanted.trim(),
       );
       setOffered({ asked: wanted, list: document.activeElement === input.current ? list.slice(0, 40) : [] });
       setChosen(-1);
-      if (told.ok && isUsed) use(wanted);
+      if (response.ok && isUsed) use(wanted);
     } catch (problem) {
       if (problem instanceof ApiError && problem.status === 404) asked.current.hasLookup = false;
       if (number === asked.current.number && isUsed) use(wanted);
@@ -119,7 +121,7 @@ export function FilterBox({
     const element = input.current;
     if (!element) return;
     clearTimeout(asked.current.timer); // what was being written is not wanted any more
-    const next = completed(text, element.selectionStart ?? text.length, offer);
+    const next = applyCompletion(text, element.selectionStart ?? text.length, offer);
     setText(next.text);
     queueMicrotask(() => element.setSelectionRange(next.at, next.at));
     void look(next.text, next.at, !isExecuted);
@@ -263,7 +265,7 @@ function Offers({ offers, chosen, onTake }) {
 
 /** @param {{ text: string, problem: FilterError }} props */
 function Problem({ text, problem }) {
-  const [before, wrong, after] = marked(text, problem);
+  const [before, wrong, after] = splitAtError(text, problem);
   return html`<div id="filter-error" class="filter-error" role="alert">
     <pre class="caret-text" aria-hidden="true">${before}<mark>${wrong}</mark>${after}</pre>
     <p>${problem.message}. <span class="soft">${problem.hint}</span></p>

@@ -2,7 +2,7 @@
 /** A formula as MathML. What draws it is loaded with the first one; a formula that cannot be read is its own source. */
 
 import { h, html, signal, useMemo } from "../vendor/preact.js";
-import { harmless } from "./core/mathml.js";
+import { safePieces } from "./core/mathml.js";
 import { memo } from "./memo.js";
 
 /** @import { MathPiece } from "./core/mathml.js" */
@@ -63,7 +63,7 @@ function piecesOf(read, source, isDisplay) {
       maxSize: [20, 200],
       maxExpand: 200,
     });
-    const pieces = harmless(tree);
+    const pieces = safePieces(tree);
     return { pieces, problem: pieces.length ? "" : "This formula is too large to be drawn." };
   } catch (error) {
     // A model's formula can be wrong in any way, and the reader says so by throwing; its source is then what is shown.

@@ -2,7 +2,7 @@
 /** Every shortcut of the page in one place: what is registered here works, shows in the help and in the palette. */
 
 import { computed, signal, useLayoutEffect } from "../vendor/preact.js";
-import { CHORD_MS, followed, pressed } from "./core/keys.js";
+import { CHORD_MS, matchSequence, keyOf } from "./core/keys.js";
 
 /**
  * `keys` as in `kit/core/keys.js`, or "" for a command without any. `whileTyping` also works inside a text field;
@@ -39,13 +39,13 @@ let pendingSince = 0;
 export function listen() {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing) return;
-    const key = pressed(event);
+    const key = keyOf(event);
     if (!key || document.querySelector("dialog[open]")) return;
     if ((key === "enter" || key === "space") && isControl(event.target)) return;
     const isTyping = isText(event.target);
     const usable = shortcuts.value.filter((each) => each.keys && (!isTyping || each.whileTyping));
     const before = event.timeStamp - pendingSince < CHORD_MS ? pending : "";
-    const step = followed(
+    const step = matchSequence(
       usable.flatMap((each) => [each.keys, ...(each.also ?? [])]),
       before,
       key,

@@ -2,14 +2,14 @@
 /** Keys drawn as caps. */
 
 import { html } from "../vendor/preact.js";
-import { caps } from "./core/keys.js";
+import { keyCapsOf } from "./core/keys.js";
 
 const IS_MAC = /mac/i.test(navigator.platform);
 
 /** @param {{ keys: string }} props */
 export function KeyCaps({ keys }) {
   return html`<span class="keys">
-    ${caps(keys, IS_MAC).map(
+    ${keyCapsOf(keys, IS_MAC).map(
       (step, place) => html`${place ? html`<span class="faint">then</span>` : null}
         ${step.map((cap) => html`<kbd class="key">${cap}</kbd>`)}`,
     )}

@@ -3,7 +3,7 @@
 
 import { h, html, useState } from "../vendor/preact.js";
 import { whole } from "./core/format.js";
-import { folded, hasTurnedText } from "./core/long-text.js";
+import { foldText, hasTurnedText } from "./core/long-text.js";
 import { Markdown } from "./markdown.js";
 
 /** @param {string} text */
@@ -17,7 +17,7 @@ export function looksLikeJson(text) {
  */
 export function LongText({ text, isMarkdown, lines = 16 }) {
   const [isOpen, setOpen] = useState(false);
-  const cut = folded(text, lines);
+  const cut = foldText(text, lines);
   const shown = isOpen ? text : cut.text;
   if (!text) return html`<p class="empty-text">empty</p>`;
   return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>

@@ -20,14 +20,14 @@ export const Markdown = memo(function Markdown(/** @type {{ text: string }} */ {
   return h(
     "div",
     { class: "markdown", dir: "auto" },
-    tree ? tree.map((node) => drawn(node)) : h("pre", { class: "plain-text" }, text),
+    tree ? tree.map((node) => renderNode(node)) : h("pre", { class: "plain-text" }, text),
   );
 });
 
 /** @param {Node} node @param {Drawing} [drawing] @returns {any} */
-export function drawn(node, drawing) {
+export function renderNode(node, drawing) {
   if (typeof node === "string") return node;
-  const children = node.children.map((child) => drawn(child, drawing));
+  const children = node.children.map((child) => renderNode(child, drawing));
   const own = drawing?.[node.tag];
   if (own) return own(node, children);
   switch (node.tag) {

@@ -21,7 +21,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
   useLayoutEffect(() => {
     if (!isOpen) return undefined;
     const list = /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector("[role=menu]"));
-    if (list) placed(list);
+    if (list) keepInWindow(list);
     (items().find((each) => each.getAttribute("aria-checked") === "true") ?? items()[0])?.focus();
     /** @param {PointerEvent} event */
     const outside = (event) => {
@@ -98,7 +98,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
  * Move a list that would leave the window back into it.
  * @param {HTMLElement} list
  */
-function placed(list) {
+function keepInWindow(list) {
   const room = 8;
   const { left, right, bottom, height } = list.getBoundingClientRect();
   const aside = left < room ? room - left : Math.min(innerWidth - room - right, 0);

@@ -5,11 +5,11 @@
 
 import { h, html, useMemo, useRef } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";
-import { settled } from "./core/answers.js";
-import { grown } from "./core/markdown.js";
+import { trimUnfinishedEnd } from "./core/answers.js";
+import { parseGrowing } from "./core/markdown.js";
 import { mayHoldMaths } from "./core/maths.js";
 import { Formula } from "./formula.js";
-import { drawn } from "./markdown.js";
+import { renderNode } from "./markdown.js";
 import { memo } from "./memo.js";
 
 /** @import { Grown } from "./core/markdown.js" */
@@ -35,10 +35,10 @@ export const RichText = memo(function RichText(
   /** @type {{ text: string, isLive?: boolean }} */ { text, isLive = false },
 ) {
   const before = useRef(/** @type {Grown | null} */ (null));
-  const shown = isLive ? settled(text) : text;
+  const shown = isLive ? trimUnfinishedEnd(text) : text;
   const hasMaths = before.current?.ways.hasMaths || mayHoldMaths(shown);
   const read = useMemo(
-    () => (shown.length > LONGEST ? null : grown(before.current, shown, { hasMaths, isOpen: isLive })),
+    () => (shown.length > LONGEST ? null : parseGrowing(before.current, shown, { hasMaths, isOpen: isLive })),
     [shown, isLive, hasMaths],
   );
   before.current = read;
@@ -49,7 +49,7 @@ export const RichText = memo(function RichText(
 });
 
 const Block = memo(function Block(/** @type {{ element: Element }} */ { element }) {
-  return drawn(element, DRAWING);
+  return renderNode(element, DRAWING);
 });
 
 /** @param {{ text: string, language: string }} props */

@@ -56,7 +56,7 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
     const element = scroller.current;
     if (!element) return;
     const wanted = Math.max(
-      Math.min(placed(element, heights, anchor.current, placeOf), heights.total - element.clientHeight),
+      Math.min(topFor(element, heights, anchor.current, placeOf), heights.total - element.clientHeight),
       0,
     );
     if (Math.abs(element.scrollTop - wanted) >= 1) {
@@ -72,7 +72,7 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
     // Another size moves what is in sight by itself; that is no reader's wish.
     if (Math.abs(element.scrollTop - own.current) >= 1 && shape.current === shapeOf(element)) {
       own.current = -1;
-      anchor.current = anchored(element, heights, keyOf);
+      anchor.current = anchorOf(element, heights, keyOf);
     }
     measure();
   };
@@ -165,7 +165,7 @@ function shapeOf(element) {
 }
 
 /** @param {HTMLElement} element @param {Heights} heights @param {(index: number) => string} keyOf @returns {Anchor} */
-function anchored(element, heights, keyOf) {
+function anchorOf(element, heights, keyOf) {
   if (element.scrollTop + element.clientHeight >= heights.total - AT_END) return { kind: "end" };
   const index = heights.at(element.scrollTop);
   return { kind: "row", key: keyOf(index), index, delta: element.scrollTop - heights.top(index) };
@@ -177,7 +177,7 @@ function anchored(element, heights, keyOf) {
  * @param {Anchor} anchor
  * @param {(key: string) => number | undefined} placeOf
  */
-function placed(element, heights, anchor, placeOf) {
+function topFor(element, heights, anchor, placeOf) {
   const end = heights.total - element.clientHeight;
   if (anchor.kind === "end") return end;
   if (anchor.kind === "row") {

@@ -17,7 +17,7 @@ const LONGEST_SUMMARY = 90;
  * fence, of a formula's mark or of an escape would be seen for a moment and go away again.
  * @param {string} text
  */
-export function settled(text) {
+export function trimUnfinishedEnd(text) {
   return text.replace(/(?:(?<=^|\n) {0,3}(?:`{1,2}|~{1,2})|\\|(?<!\$)\$)$/, "");
 }
 
@@ -26,7 +26,7 @@ export function settled(text) {
  * @param {readonly Citation[]} citations
  * @returns {Source[]}
  */
-export function sources(citations) {
+export function sourcesOf(citations) {
   /** @type {Map<string, Source>} */
   const found = new Map();
   for (const { title = "", url = "", quote = "" } of citations) {
@@ -53,9 +53,9 @@ export function argumentsLine(args) {
       value = args;
     }
   }
-  if (value === null || typeof value !== "object") return shortened(String(value ?? ""));
+  if (value === null || typeof value !== "object") return shortenLine(String(value ?? ""));
   const entries = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
-  return shortened(
+  return shortenLine(
     entries
       .map(([name, each]) => `${name ? `${name}: ` : ""}${typeof each === "string" ? each : JSON.stringify(each)}`)
       .join(", "),
@@ -63,7 +63,7 @@ export function argumentsLine(args) {
 }
 
 /** @param {string} text */
-function shortened(text) {
+function shortenLine(text) {
   const line = text.replaceAll(/\s+/g, " ").trim();
   return line.length > LONGEST_SUMMARY ? `${line.slice(0, LONGEST_SUMMARY)}…` : line;
 }

@@ -31,7 +31,7 @@ export function termStart(text, at) {
  * @param {number} at
  * @param {Completion} completion
  */
-export function completed(text, at, completion) {
+export function applyCompletion(text, at, completion) {
   const start = completion.from ?? termStart(text, at);
   const before = text.slice(0, start) + completion.text;
   const after = text.slice(at);
@@ -54,18 +54,18 @@ export function fitting(offers, asked, text, at) {
 
 /**
  * An error as the page shows it, whether it comes from the look-up or from the list itself.
- * @param {{ message: string, hint?: string, column?: number, length?: number }} told
+ * @param {{ message: string, hint?: string, column?: number, length?: number }} failure
  * @returns {FilterError}
  */
-export function errorOf(told) {
-  const [hint = "", ...drawn] = (told.hint ?? "").split("\n");
+export function errorOf(failure) {
+  const [hint = "", ...drawn] = (failure.hint ?? "").split("\n");
   const carets = /\^+/.exec(drawn.join("\n"));
-  const named = /\bcolumn (\d+): /.exec(told.message);
-  const column = told.column ?? (named ? Number(named[1]) : 1);
+  const named = /\bcolumn (\d+): /.exec(failure.message);
+  const column = failure.column ?? (named ? Number(named[1]) : 1);
   return {
-    message: capital(told.message.replace(/^.*?\bcolumn \d+: /, "")),
+    message: capital(failure.message.replace(/^.*?\bcolumn \d+: /, "")),
     column,
-    length: told.length ?? carets?.[0].length ?? 1,
+    length: failure.length ?? carets?.[0].length ?? 1,
     hint,
   };
 }
@@ -76,7 +76,7 @@ export function errorOf(told) {
  * @param {FilterError} error
  * @returns {[string, string, string]}
  */
-export function marked(text, error) {
+export function splitAtError(text, error) {
   const start = Math.min(Math.max(error.column - 1, 0), text.length);
   const end = Math.min(start + Math.max(error.length, 1), text.length);
   return [text.slice(0, start), text.slice(start, end) || " ", text.slice(end)];
@@ -87,7 +87,7 @@ export function marked(text, error) {
  * @param {string} text
  * @param {string} term
  */
-export function toggled(text, term) {
+export function toggleTerm(text, term) {
   const terms = text.split(/\s+/).filter(Boolean);
   return (terms.includes(term) ? terms.filter((each) => each !== term) : [...terms, term]).join(" ");
 }

@@ -66,7 +66,7 @@ export function duration(seconds) {
  * How long something has run so far: 0:07, 14:39, 1:02:03.
  * @param {number} seconds
  */
-export function running(seconds) {
+export function formatRunning(seconds) {
   const whole = Math.max(Math.floor(seconds), 0);
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor((whole % 3600) / MINUTE);
@@ -108,7 +108,7 @@ export function clientName(client) {
  * @param {string} one
  * @param {string} [many]
  */
-export function counted(count, one, many = `${one}s`) {
+export function countOf(count, one, many = `${one}s`) {
   return `${whole(count)} ${count === 1 ? one : many}`;
 }
 

@@ -40,20 +40,20 @@ function value(reader) {
   switch (reader.text[start]) {
     case "{":
     case "[":
-      return nested(reader);
+      return readNested(reader);
     case '"':
       return { kind: "string", start, end: pastString(reader) };
     case "t":
     case "f":
     case "n":
-      return { kind: "literal", start, end: past(reader, LITERAL) };
+      return { kind: "literal", start, end: skipPattern(reader, LITERAL) };
     default:
-      return { kind: "number", start, end: past(reader, NUMBER) };
+      return { kind: "number", start, end: skipPattern(reader, NUMBER) };
   }
 }
 
 /** @param {Reader} reader @returns {Node} */
-function nested(reader) {
+function readNested(reader) {
   if (++reader.depth > DEEPEST) throw new NotJson();
   const { text, at: start } = reader;
   const isObject = text[start] === "{";
@@ -95,7 +95,7 @@ function skip(reader) {
 }
 
 /** @param {Reader} reader @param {RegExp} pattern */
-function past(reader, pattern) {
+function skipPattern(reader, pattern) {
   pattern.lastIndex = reader.at;
   if (!pattern.test(reader.text)) throw new NotJson();
   return (reader.at = pattern.lastIndex);
@@ -113,7 +113,7 @@ function pastString(reader) {
     const code = text.charCodeAt(reader.at);
     if (code === 0x22) return ++reader.at;
     if (code < 0x20) break;
-    if (code === 0x5c) past(reader, ESCAPE);
+    if (code === 0x5c) skipPattern(reader, ESCAPE);
     else reader.at++;
   }
   throw new NotJson();
@@ -189,7 +189,7 @@ export function nodeAt(text, root, pointer) {
  * @param {Node} root
  * @returns {Row[]}
  */
-export function indentedRows(text, root) {
+export function rowsOf(text, root) {
   /** @type {Row[]} */
   const rows = [];
   /** @param {Node} node @param {number} depth @param {number} from @param {number} to */
@@ -223,7 +223,7 @@ export function exactRows(text, columns) {
   while (from <= text.length) {
     const line = text.indexOf("\n", from);
     const end = line < 0 ? text.length : line;
-    rows.push(...wrapped({ from, to: end, indent: 0 }, text, columns));
+    rows.push(...wrapRow({ from, to: end, indent: 0 }, text, columns));
     if (line < 0) break;
     from = line + 1;
   }
@@ -231,7 +231,7 @@ export function exactRows(text, columns) {
 }
 
 /** @param {Row} row @param {string} text @param {number} columns @returns {Row[]} */
-export function wrapped(row, text, columns) {
+export function wrapRow(row, text, columns) {
   const most = Math.max(20, columns - 2 * row.indent);
   if (row.to - row.from <= most) return [row];
   /** @type {Row[]} */

@@ -10,7 +10,7 @@ export const CHORD_MS = 1200;
  * What was pressed. Command counts as control; shift is named only where the letter does not show it.
  * @param {KeyPress} press
  */
-export function pressed(press) {
+export function keyOf(press) {
   const key = press.key.length === 1 ? press.key : press.key.toLowerCase().replace(/^arrow/, "");
   if (["control", "meta", "alt", "shift"].includes(key)) return "";
   const names = [];
@@ -28,7 +28,7 @@ export function pressed(press) {
  * @param {string} key
  * @returns {{ found: string, pending: string }}
  */
-export function followed(known, before, key) {
+export function matchSequence(known, before, key) {
   const together = before ? `${before} ${key}` : key;
   for (const keys of before ? [together, key] : [key]) {
     if (known.includes(keys)) return { found: keys, pending: "" };
@@ -64,7 +64,7 @@ const CAPS = {
  * @param {boolean} isMac
  * @returns {string[][]}
  */
-export function caps(keys, isMac = false) {
+export function keyCapsOf(keys, isMac = false) {
   return keys.split(" ").map((step) =>
     step.split(/\+(?=.)/).flatMap((name) => {
       if (isMac && name === "ctrl") return ["⌘"];

@@ -8,7 +8,7 @@
  * @param {number} [characters]
  * @returns {{ text: string, isFolded: boolean, lines: number, characters: number }}
  */
-export function folded(text, lines = 16, characters = 1600) {
+export function foldText(text, lines = 16, characters = 1600) {
   let end = -1;
   let count = 0;
   while (count < lines) {

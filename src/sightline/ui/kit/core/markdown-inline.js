@@ -79,7 +79,7 @@ export function inline(text, depth = 0, ways = PLAIN) {
     SPECIAL.lastIndex = at;
     const match = SPECIAL.exec(text);
     if (!match) break;
-    const read = opened(text, match.index, match[0], missing, depth, ways);
+    const read = readInline(text, match.index, match[0], missing, depth, ways);
     if (!read) {
       at = match.index + match[0].length;
       continue;
@@ -103,7 +103,7 @@ export function inline(text, depth = 0, ways = PLAIN) {
  * @param {Ways} ways
  * @returns {Piece | null}
  */
-function opened(text, at, sign, missing, depth, ways) {
+function readInline(text, at, sign, missing, depth, ways) {
   const formula = ways.hasMaths && (sign === "$" || sign === "\\") ? formulaAt(text, at, missing) : null;
   if (formula)
     return { nodes: [{ tag: "math", isDisplay: formula.isDisplay, children: [formula.source] }], next: formula.next };
@@ -119,9 +119,9 @@ function opened(text, at, sign, missing, depth, ways) {
     case "~":
       return emphasis(text, at, missing, depth, ways);
     case "!":
-      return text[at + 1] === "[" ? linked(text, at + 1, missing, depth, ways, true) : null;
+      return text[at + 1] === "[" ? readLink(text, at + 1, missing, depth, ways, true) : null;
     case "[":
-      return linked(text, at, missing, depth, ways, false);
+      return readLink(text, at, missing, depth, ways, false);
     case "<":
       return markup(text, at);
     default:
@@ -204,7 +204,7 @@ const DESTINATION = new RegExp(
  * @param {boolean} isImage
  * @returns {Piece | null}
  */
-function linked(text, at, missing, depth, ways, isImage) {
+function readLink(text, at, missing, depth, ways, isImage) {
   if (missing.has("](")) return null;
   const close = text.indexOf("](", at);
   if (close < 0) {

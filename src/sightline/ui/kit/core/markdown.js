@@ -29,7 +29,7 @@ export function parse(text, ways = PLAIN) {
  * @param {Ways} [ways]
  * @returns {Grown}
  */
-export function grown(before, text, ways = PLAIN) {
+export function parseGrowing(before, text, ways = PLAIN) {
   if (before?.text === text && before.ways.isOpen === ways.isOpen) return before;
   const isMore =
     before?.ways.isOpen &&
@@ -89,11 +89,11 @@ function blocks(lines, depth, ways, starts) {
     }
     starts?.push(at);
     const read =
-      fenced(lines, at) ??
-      displayed(lines, at, ways) ??
-      headed(line, at, ways) ??
-      (depth < DEEPEST ? (quoted(lines, at, depth, ways) ?? listed(lines, at, depth, ways)) : null) ??
-      tabled(lines, at, ways);
+      readFence(lines, at) ??
+      readFormula(lines, at, ways) ??
+      readHeading(line, at, ways) ??
+      (depth < DEEPEST ? (readQuote(lines, at, depth, ways) ?? readList(lines, at, depth, ways)) : null) ??
+      readTable(lines, at, ways);
     if (read) {
       found.push(read.element);
       at = read.next;
@@ -115,7 +115,7 @@ function within(ways) {
 function interrupts(lines, at, depth, ways) {
   const line = lines[at];
   const first = line.trimStart()[0];
-  if (first === "$" || first === "\\") return displayed(lines, at, ways) !== null;
+  if (first === "$" || first === "\\") return readFormula(lines, at, ways) !== null;
   if (first === "<" || lines[at - 1].trimStart()[0] === "<")
     return MARKUP_LINE.test(line) || MARKUP_LINE.test(lines[at - 1]);
   if (!"`~#-*_>+0123456789|".includes(first)) return false;
@@ -127,7 +127,7 @@ function interrupts(lines, at, depth, ways) {
 /** @typedef {{ element: Element, next: number }} Read */
 
 /** @param {string[]} lines @param {number} at @returns {Read | null} */
-function fenced(lines, at) {
+function readFence(lines, at) {
   const opening = FENCE.exec(lines[at]);
   if (!opening) return null;
   const [, fence, info] = opening;
@@ -142,7 +142,7 @@ function fenced(lines, at) {
 }
 
 /** @param {string[]} lines @param {number} at @param {Ways} ways @returns {Read | null} */
-function displayed(lines, at, ways) {
+function readFormula(lines, at, ways) {
   const formula = ways.hasMaths ? formulaBlock(lines, at, ways.isOpen ?? false) : null;
   if (!formula) return null;
   const { source, isUnfinished, next } = formula;
@@ -153,7 +153,7 @@ function displayed(lines, at, ways) {
 }
 
 /** @param {string} line @param {number} at @param {Ways} ways @returns {Read | null} */
-function headed(line, at, ways) {
+function readHeading(line, at, ways) {
   if (RULE.test(line)) return { element: { tag: "hr", children: [] }, next: at + 1 };
   const heading = HEADING.exec(line);
   if (!heading) return null;
@@ -166,7 +166,7 @@ function headed(line, at, ways) {
 }
 
 /** @param {string[]} lines @param {number} at @param {number} depth @param {Ways} ways @returns {Read | null} */
-function quoted(lines, at, depth, ways) {
+function readQuote(lines, at, depth, ways) {
   if (!QUOTE.test(lines[at])) return null;
   let end = at;
   while (end < lines.length && QUOTE.test(lines[end])) end++;
@@ -175,7 +175,7 @@ function quoted(lines, at, depth, ways) {
 }
 
 /** @param {string[]} lines @param {number} at @param {number} depth @param {Ways} ways @returns {Read | null} */
-function listed(lines, at, depth, ways) {
+function readList(lines, at, depth, ways) {
   const first = ITEM.exec(lines[at]);
   if (!first) return null;
   const isOrdered = /\d/.test(first[2]);
@@ -224,7 +224,7 @@ function item(inner, depth, ways) {
 }
 
 /** @param {string[]} lines @param {number} at @param {Ways} ways @returns {Read | null} */
-function tabled(lines, at, ways) {
+function readTable(lines, at, ways) {
   if (!lines[at].includes("|") || !TABLE_RULE.test(lines[at + 1] ?? "") || !lines[at + 1].includes("-")) return null;
   const head = cells(lines[at]);
   const rules = cells(lines[at + 1]);
@@ -234,10 +234,10 @@ function tabled(lines, at, ways) {
   /** @param {string} line @param {"th" | "td"} tag @returns {Element} */
   const row = (line, tag) => {
     // A row that lacks cells gets none: else a few short rows under a wide head would be more than a browser can draw.
-    const said = cells(line).slice(0, aligns.length);
+    const texts = cells(line).slice(0, aligns.length);
     return {
       tag: "tr",
-      children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell, 0, ways) })),
+      children: texts.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell, 0, ways) })),
     };
   };
   let end = at + 2;

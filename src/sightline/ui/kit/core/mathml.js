@@ -36,7 +36,7 @@ const VALUE = /^[#\w .%+,()-]{1,60}$/;
 const MOST = 4000;
 
 /** @param {MathTree} tree @returns {MathPiece[]} nothing where it is too large to be drawn */
-export function harmless(tree) {
+export function safePieces(tree) {
   const left = { count: MOST };
   const pieces = piecesOf(tree, left);
   return left.count < 0 ? [] : pieces;
@@ -49,10 +49,10 @@ function piecesOf(tree, left) {
   if (!tree.type) return typeof tree.text === "string" ? [tree.text] : inside(tree, left);
   // What is no element of MathML is only its text: a link is what is written in it.
   if (!TAGS.has(tree.type)) return inside(tree, left);
-  const attributes = allowed(tree.attributes, ATTRIBUTES);
+  const attributes = pickAllowed(tree.attributes, ATTRIBUTES);
   const names = (tree.classes ?? []).filter((name) => CLASSES.test(name)).join(" ");
   if (names) attributes.class = names;
-  const style = allowed(tree.style, STYLES);
+  const style = pickAllowed(tree.style, STYLES);
   if (tree.attributes?.style === "font-weight:bold") style.fontWeight = "bold";
   return [{ tag: tree.type, attributes, style, children: inside(tree, left) }];
 }
@@ -62,9 +62,9 @@ function inside(tree, left) {
   return (tree.children ?? []).flatMap((child) => piecesOf(child, left));
 }
 
-/** @param {Record<string, unknown> | undefined} told @param {Set<string>} known @returns {Record<string, string>} */
-function allowed(told, known) {
-  const entries = Object.entries(told ?? {}).filter(
+/** @param {Record<string, unknown> | undefined} values @param {Set<string>} known @returns {Record<string, string>} */
+function pickAllowed(values, known) {
+  const entries = Object.entries(values ?? {}).filter(
     ([name, value]) =>
       known.has(name) && value != null && VALUE.test(String(value)) && !/url|expression|var/i.test(String(value)),
   );

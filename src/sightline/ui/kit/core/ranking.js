@@ -31,7 +31,7 @@ export function score(wanted, text) {
  * @param {string} wanted
  * @returns {T[]}
  */
-export function ranked(commands, wanted) {
+export function rank(commands, wanted) {
   if (!wanted.trim()) return [...commands];
   return commands
     .map((command, place) => ({ command, place, points: best(command, wanted) }))

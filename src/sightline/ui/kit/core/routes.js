@@ -19,7 +19,7 @@ export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
  */
 export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const [place, id = "", tab = "", other = ""] = path.split("/").map(decoded);
+  const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
   if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
   if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
@@ -59,28 +59,28 @@ export function hashOf(route) {
  * @returns {Route}
  */
 function evalRoute(id, tab, other, query) {
-  const said = (/** @type {string} */ name) => query.get(name) ?? "";
-  if (!id) return { view: "evals", ...told({ suite: said("suite"), compare: said("compare") }) };
-  if (id === "trend") return { view: "eval-trend", suite: said("suite") };
-  const among = told({ filter: said("filter"), order: said("order") === "suite" ? "suite" : "" });
+  const param = (/** @type {string} */ name) => query.get(name) ?? "";
+  if (!id) return { view: "evals", ...withoutEmpty({ suite: param("suite"), compare: param("compare") }) };
+  if (id === "trend") return { view: "eval-trend", suite: param("suite") };
+  const among = withoutEmpty({ filter: param("filter"), order: param("order") === "suite" ? "suite" : "" });
   if (tab === "case")
     return {
       view: "eval-case",
       id,
-      case: said("case"),
-      target: said("target"),
-      trial: Number(said("trial")) || 0,
+      case: param("case"),
+      target: param("target"),
+      trial: Number(param("trial")) || 0,
       ...among,
     };
   if (tab === "compare" && other)
-    return { view: "eval-compare", a: id, b: other, ...told({ targetA: said("a"), targetB: said("b") }) };
+    return { view: "eval-compare", a: id, b: other, ...withoutEmpty({ targetA: param("a"), targetB: param("b") }) };
   return { view: "eval", id, ...among };
 }
 
 /** @param {Extract<Route, { view: "evals" | "eval" | "eval-case" | "eval-compare" | "eval-trend" }>} route */
 function evalHash(route) {
-  const asked = (/** @type {Record<string, string>} */ said) => {
-    const query = String(new URLSearchParams(told(said)));
+  const asked = (/** @type {Record<string, string>} */ params) => {
+    const query = String(new URLSearchParams(withoutEmpty(params)));
     return query ? `?${query}` : "";
   };
   switch (route.view) {
@@ -111,13 +111,13 @@ function evalHash(route) {
   }
 }
 
-/** What has words. @param {Record<string, string>} said @returns {Record<string, string>} */
-function told(said) {
-  return Object.fromEntries(Object.entries(said).filter(([, words]) => words));
+/** What has words. @param {Record<string, string>} params @returns {Record<string, string>} */
+function withoutEmpty(params) {
+  return Object.fromEntries(Object.entries(params).filter(([, words]) => words));
 }
 
 /** @param {string} text */
-function decoded(text) {
+function decode(text) {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -60,7 +60,7 @@ function middle(a, b, start, endA, endB, most) {
         y++;
       }
       furthest[zero + k] = x;
-      if (x >= n && y >= m) return walkedBack(rounds, d, n, m, start);
+      if (x >= n && y >= m) return traceBack(rounds, d, n, m, start);
     }
   }
   return null;
@@ -74,7 +74,7 @@ function middle(a, b, start, endA, endB, most) {
  * @param {number} start
  * @returns {Hunk[]}
  */
-function walkedBack(rounds, last, n, m, start) {
+function traceBack(rounds, last, n, m, start) {
   /** @type {Hunk[]} */
   const found = [];
   let x = n;
@@ -117,8 +117,8 @@ export function words(text) {
  */
 export function lineSpans(a, b) {
   if (a.length + b.length > LONGEST_LINE_COMPARED) {
-    const [from, to, toB] = core(a, b);
-    return [cut(a, from, to), cut(b, from, toB)];
+    const [from, to, toB] = changedCore(a, b);
+    return [splitSpans(a, from, to), splitSpans(b, from, toB)];
   }
   const left = words(a);
   const right = words(b);
@@ -145,7 +145,7 @@ export function lineSpans(a, b) {
  * @param {string} b
  * @returns {[number, number, number]} where the texts part, and where each meets again
  */
-export function core(a, b) {
+export function changedCore(a, b) {
   const most = Math.min(a.length, b.length);
   let from = 0;
   while (from < most && a.charCodeAt(from) === b.charCodeAt(from)) from++;
@@ -155,7 +155,7 @@ export function core(a, b) {
 }
 
 /** @param {string} text @param {number} from @param {number} to @returns {Span[]} */
-function cut(text, from, to) {
+function splitSpans(text, from, to) {
   const spans = [
     { text: text.slice(0, from), changed: false },
     { text: text.slice(from, to), changed: true },
@@ -195,7 +195,7 @@ export function lineDiff(a, b, context = 3) {
   const found = hunks(left, right);
   found.forEach((hunk, index) => {
     keep(rows, left, at, hunk.from, shift, index === 0 ? 0 : context, context);
-    replaced(rows, left, right, hunk);
+    pushReplacement(rows, left, right, hunk);
     at = hunk.to;
     shift = hunk.toB - hunk.to;
   });
@@ -227,7 +227,7 @@ function keep(rows, left, from, to, shift, before, after) {
 }
 
 /** @param {(DiffLine | Gap)[]} rows @param {string[]} left @param {string[]} right @param {Hunk} hunk */
-function replaced(rows, left, right, hunk) {
+function pushReplacement(rows, left, right, hunk) {
   const pairs = Math.min(hunk.to - hunk.from, hunk.toB - hunk.fromB);
   /** @type {DiffLine[]} */
   const added = [];
@@ -256,7 +256,7 @@ function replaced(rows, left, right, hunk) {
  * @param {string} b
  * @returns {[number, number][]}
  */
-export function changedRanges(a, b) {
+export function rangesOfChanges(a, b) {
   if (a === b) return [];
   const left = strings(a);
   const right = strings(b);
@@ -270,14 +270,14 @@ export function changedRanges(a, b) {
 
 /** @param {string} a @param {string} b @param {number} at where `b` begins @returns {[number, number][]} */
 function rangesWithin(a, b, at) {
-  const [from, to, toB] = core(a, b);
+  const [from, to, toB] = changedCore(a, b);
   const left = pieces(a.slice(from, to));
   const right = pieces(b.slice(from, toB));
   const starts = startsOf(right, at + from);
   return hunks(left, right).map((hunk) => {
     const was = left.slice(hunk.from, hunk.to).join("");
     const is = right.slice(hunk.fromB, hunk.toB).join("");
-    const [head, , tail] = core(was, is);
+    const [head, , tail] = changedCore(was, is);
     return [starts[hunk.fromB] + head, starts[hunk.fromB] + tail];
   });
 }

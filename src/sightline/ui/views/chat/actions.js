@@ -4,14 +4,14 @@
  */
 
 import { ApiError, get, post } from "../../kit/api.js";
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { toExchange } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { signal } from "../../vendor/preact.js";
 import { onHeld } from "../traffic/feed.js";
 import { wireAttachments } from "./core/attachments.js";
-import { isEmpty, putBack, take, write } from "./draft.js";
-import { inView, look, noteSent, onChat, sending, viewId } from "./feed.js";
+import { isEmpty, restoreDraft, take, write } from "./draft.js";
+import { inView, changeView, noteSent, onChat, sending, viewId } from "./feed.js";
 
 /** @import { CommandShown, PairShown } from "./core/chat.js" */
 /** @import { Draft } from "./draft.js" */
@@ -20,7 +20,7 @@ import { inView, look, noteSent, onChat, sending, viewId } from "./feed.js";
  * What stands above the chat.
  * @typedef {{ kind: "over-budget", error: ApiError } | { kind: "quota", error: ApiError, again: (quota: Quota) => void,
  *   onCancel: () => void }
- * | { kind: "command", text: string, told: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier",
+ * | { kind: "command", text: string, outcome: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier",
  * pair: PairShown }
  *   | { kind: "model", title: string, current: string, onPick: (model: string) => void }
  *   | { kind: "topic", title: string, current: string, onPick: (topic: string) => void }
@@ -36,10 +36,10 @@ export const isPosting = signal(false);
 /** Whether each request of a tool loop waits for a person. */
 export const isStepping = signal(false);
 /** Whether the HUD is shown. */
-export const hasHud = signal(stored("hud") === "yes");
+export const hasHud = signal(readStored("hud") === "yes");
 
 /** @param {string} name */
-function stored(name) {
+function readStored(name) {
   try {
     return localStorage.getItem(`sightline.chat.${name}`) ?? "";
   } catch {
@@ -81,7 +81,7 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
     ...(step && { step }),
     ...(expect && { expect_sha256: expect }),
   };
-  const stop = hold ? onceHeld() : () => {};
+  const stop = hold ? openWhenHeld() : () => {};
   isPosting.value = true;
   try {
     const { pair } = await inView(() => post("/api/chat/send", own));
@@ -91,9 +91,9 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
     stop();
     const isGone = asked.replaces !== "" && error instanceof ApiError && error.status === 404;
     const back = isGone ? { ...asked, replaces: "" } : asked; // the pair that it was to replace was deleted meanwhile
-    refused(error, {
+    handleRefusal(error, {
       again: (next) => void send({ hold, step, expect, quota: next, draft: asked }),
-      onCancel: () => putBack(back),
+      onCancel: () => restoreDraft(back),
     });
   } finally {
     isPosting.value = false;
@@ -105,7 +105,7 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
  * @param {unknown} error
  * @param {{ again: (quota: Quota) => void, onCancel: () => void }} ways
  */
-function refused(error, { again, onCancel }) {
+function handleRefusal(error, { again, onCancel }) {
   if (error instanceof ApiError && codeOf(error) === "quota_wait")
     return void (dialog.value = { kind: "quota", error, again, onCancel });
   onCancel();
@@ -115,12 +115,12 @@ function refused(error, { again, onCancel }) {
 }
 
 /** A request of the chat that is held opens in the request's own page; those of other clients do not. */
-function onceHeld() {
+function openWhenHeld() {
   const stop = onHeld(async ({ id }) => {
-    const told = await get(`/api/exchanges?${new URLSearchParams({ filter: `id:${id}`, limit: "1" })}`).catch(
+    const response = await get(`/api/exchanges?${new URLSearchParams({ filter: `id:${id}`, limit: "1" })}`).catch(
       () => null,
     );
-    if (told?.exchanges[0]?.session !== "chat") return;
+    if (response?.exchanges[0]?.session !== "chat") return;
     stop();
     toExchange(id);
   });
@@ -132,9 +132,9 @@ function wait(pair, draft) {
   const stop = onChat(async (kind, ended) => {
     if (kind !== "answered" || ended !== pair) return;
     stop();
-    const told = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`).catch(() => null);
-    if (!told || told.state !== "error" || told.answer) return;
-    putBack({ ...draft, replaces: pair });
+    const response = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`).catch(() => null);
+    if (!response || response.state !== "error" || response.answer) return;
+    restoreDraft({ ...draft, replaces: pair });
     toast("Nothing was sent.", { hint: "Your question is back in the input." });
   });
 }
@@ -150,7 +150,7 @@ export async function cancel() {
 
 /** Go on with what waits for a quota. @param {boolean} anyway */
 export async function resume(anyway) {
-  await tried(() => post("/api/chat/resume", { anyway }));
+  await attempt(() => post("/api/chat/resume", { anyway }));
 }
 
 /**
@@ -160,7 +160,7 @@ export async function resume(anyway) {
  */
 export async function reask(pair, { model = "", hold = false, step = isStepping.value, quota = "ask" } = {}) {
   if (sending.value) return void toast("An answer is on its way.", { hint: "Esc breaks it off." });
-  const stop = hold ? onceHeld() : () => {};
+  const stop = hold ? openWhenHeld() : () => {};
   try {
     await inView(() =>
       post(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`, {
@@ -173,7 +173,7 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
     );
   } catch (error) {
     stop();
-    refused(error, { again: (next) => void reask(pair, { model, hold, step, quota: next }), onCancel: () => {} });
+    handleRefusal(error, { again: (next) => void reask(pair, { model, hold, step, quota: next }), onCancel: () => {} });
   }
   return undefined;
 }
@@ -213,7 +213,7 @@ async function fileOf(pair, { n, name, media_type }) {
  */
 export async function mark(ids, how) {
   if (!ids.length) return;
-  await tried(() => post("/api/chat/mark", { ids, ...how }));
+  await attempt(() => post("/api/chat/mark", { ids, ...how }));
 }
 
 /** @typedef {{ undo: () => Promise<boolean>, close: () => void }} Step */
@@ -225,16 +225,16 @@ const steps = [];
  * @param {string} message
  * @param {() => Promise<boolean>} undo whether it is settled
  */
-export function undoable(message, undo) {
+export function offerUndo(message, undo) {
   /** @type {Step} */
   const step = { undo, close: () => {} };
   steps.push(step);
-  step.close = toast(message, { action: { label: "Undo", run: () => void takeBack(step) } });
+  step.close = toast(message, { action: { label: "Undo", run: () => void undoLast(step) } });
   setTimeout(step.close, 12_000);
 }
 
 /** Take back what was done last, or this. @param {Step} [step] */
-export async function takeBack(step = steps.at(-1)) {
+export async function undoLast(step = steps.at(-1)) {
   if (!step) return void toast("There is nothing to take back here.");
   if (!(await step.undo())) return undefined;
   step.close();
@@ -245,27 +245,27 @@ export async function takeBack(step = steps.at(-1)) {
 
 /** They go, and can be brought back. @param {readonly string[]} ids */
 export async function remove(ids) {
-  if (!ids.length || !(await tried(() => post("/api/chat/delete", { ids })))) return;
+  if (!ids.length || !(await attempt(() => post("/api/chat/delete", { ids })))) return;
   noteDeleted(ids);
 }
 
 /** Say so, and offer to bring them back. @param {readonly string[]} ids */
 function noteDeleted(ids) {
-  undoable(`${counted(ids.length, "pair")} deleted.`, async () => {
-    const isDone = await tried(() => post("/api/chat/restore", { ids }));
-    if (isDone) toast(`${counted(ids.length, "pair")} restored.`);
+  offerUndo(`${countOf(ids.length, "pair")} deleted.`, async () => {
+    const isDone = await attempt(() => post("/api/chat/restore", { ids }));
+    if (isDone) toast(`${countOf(ids.length, "pair")} restored.`);
     return isDone;
   });
 }
 
 /** @param {string} pair @param {{ user_text?: string, assistant_text?: string }} texts */
 export async function edit(pair, texts) {
-  return tried(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/edit`, texts));
+  return attempt(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/edit`, texts));
 }
 
 /** An earlier answer takes the place of the present one. @param {string} pair @param {number} [index] */
 export async function swap(pair, index = -1) {
-  return tried(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/swap`, { index }));
+  return attempt(() => post(`/api/chat/pairs/${encodeURIComponent(pair)}/swap`, { index }));
 }
 
 /**
@@ -279,20 +279,20 @@ export async function tryCommand(text) {
 
 /** Do what a line says, and say what was done; what it deleted can be brought back. @param {string} text */
 export async function runCommand(text) {
-  const told = /** @type {CommandShown} */ (
+  const outcome = /** @type {CommandShown} */ (
     await inView(() => post("/api/chat/command", { view: viewId, text, dry_run: false }))
   );
-  if (told.ids?.length) noteDeleted(told.ids);
-  else toast(told.message ? `${told.message[0].toUpperCase()}${told.message.slice(1)}.` : "Done.");
+  if (outcome.ids?.length) noteDeleted(outcome.ids);
+  else toast(outcome.message ? `${outcome.message[0].toUpperCase()}${outcome.message.slice(1)}.` : "Done.");
 }
 
 /** @param {{ filter?: string, model?: string, topic?: string }} change */
 export async function choose(change) {
-  await tried(() => look(change));
+  await attempt(() => changeView(change));
 }
 
 /** @param {() => Promise<unknown>} order @returns {Promise<boolean>} */
-async function tried(order) {
+async function attempt(order) {
   try {
     await order();
     return true;

@@ -1,11 +1,11 @@
 // @ts-check
 /** What goes along with a question: pasted, dropped or picked, shown in a tray until it is sent. */
 
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
-import { ACCEPTED, MOST, nameOf, sized, sorted } from "./core/attachments.js";
+import { ACCEPTED, MOST, nameOf, formatBytes, sortFiles } from "./core/attachments.js";
 
 /** @import { Item } from "./core/attachments.js" */
 
@@ -19,11 +19,11 @@ export { wireAttachments } from "./core/attachments.js";
  */
 export async function attachmentsFrom(given, already = []) {
   const files = filesOf(given);
-  const { taken, refused } = sorted(files, already);
+  const { taken, refused } = sortFiles(files, already);
   if (refused.length === 1) toast(`${refused[0].name} ${refused[0].why}`, { hint: refused[0].hint, tone: "bad" });
   else if (refused.length)
     toast(
-      `${counted(refused.length, "file")} cannot be attached: ${refused
+      `${countOf(refused.length, "file")} cannot be attached: ${refused
         .slice(0, 4)
         .map((each) => each.name)
         .join(", ")}${refused.length > 4 ? "…" : ""}`,
@@ -84,11 +84,11 @@ export function AttachmentTray({ items, onRemove }) {
         ${
           each.kind === "image"
             ? h(Thumbnail, { item: each })
-            : html`<span class="tray-kind" aria-hidden="true">${ending(each)}</span>`
+            : html`<span class="tray-kind" aria-hidden="true">${extensionOf(each)}</span>`
         }
         <span class="tray-text">
           <span class="cut" title=${each.name}>${each.name}</span>
-          <span class="faint number">${sized(each.size)}</span>
+          <span class="faint number">${formatBytes(each.size)}</span>
         </span>
         <button
           type="button"
@@ -116,7 +116,7 @@ function Thumbnail({ item }) {
 }
 
 /** @param {Item} item */
-function ending(item) {
+function extensionOf(item) {
   return (/\.([^.]{1,4})$/.exec(item.name)?.[1] ?? item.kind.slice(0, 4)).toUpperCase();
 }
 

@@ -11,9 +11,9 @@ import { toast, toastError } from "../../kit/toast.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
 import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
 import { hasCommand } from "./core/chat.js";
-import { remembered, stepped } from "./core/memory.js";
+import { addToMemory, stepThrough } from "./core/memory.js";
 import { Counter } from "./counter.js";
-import { look, preferences, savePreferences, view } from "./feed.js";
+import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 
 /** @import { CommandShown, Mode } from "./core/chat.js" */
@@ -48,14 +48,14 @@ function memory() {
 /** @param {string} text */
 function remember(text) {
   try {
-    localStorage.setItem(MEMORY, JSON.stringify(remembered(memory(), text)));
+    localStorage.setItem(MEMORY, JSON.stringify(addToMemory(memory(), text)));
   } catch {
     // Then it is not offered again.
   }
 }
 
 /** To the history, unless the person has gone on to write a question meanwhile. */
-function back() {
+function toHistory() {
   if (mode.value !== "input") toView();
 }
 
@@ -64,15 +64,15 @@ async function execute(text) {
   refused.value = null;
   try {
     if (hasCommand(text)) {
-      const told = await tryCommand(text);
+      const outcome = await tryCommand(text);
       done.value += 1;
-      await obey(text, told);
+      await applyOutcome(text, outcome);
     } else {
-      await look({ filter: text.trim() });
+      await changeView({ filter: text.trim() });
       // Whoever has left meanwhile is not fetched back.
       if (route.value.view === "chat") go({ view: "chat", filter: view.value?.filter ?? text.trim() });
       done.value += 1;
-      back();
+      toHistory();
     }
     remember(text);
   } catch (error) {
@@ -81,19 +81,23 @@ async function execute(text) {
   }
 }
 
-/** @param {string} text @param {CommandShown} told */
-async function obey(text, told) {
-  back();
-  if (told.hud != null) return showHud(told.hud);
-  if (told.export) return download(told.export);
-  if (told.compact)
-    return void (told.compact.length
-      ? (dialog.value = { kind: "compact", ids: [...told.compact] })
+/** @param {string} text @param {CommandShown} outcome */
+async function applyOutcome(text, outcome) {
+  toHistory();
+  if (outcome.hud != null) return showHud(outcome.hud);
+  if (outcome.export) return download(outcome.export);
+  if (outcome.compact)
+    return void (outcome.compact.length
+      ? (dialog.value = { kind: "compact", ids: [...outcome.compact] })
       : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
   const isSure =
-    told.confirm === false && !told.needs_force && !told.done && told.count > 0 && /--no-confirm\b/.test(text);
+    outcome.confirm === false &&
+    !outcome.needs_force &&
+    !outcome.done &&
+    outcome.count > 0 &&
+    /--no-confirm\b/.test(text);
   if (isSure) return runCommand(text);
-  dialog.value = { kind: "command", text, told };
+  dialog.value = { kind: "command", text, outcome };
   return undefined;
 }
 
@@ -123,7 +127,7 @@ export function CommandLine() {
     if (by) {
       const list = memory();
       if (place.current.at < 0 || place.current.at > list.length) place.current = { at: list.length, own: text };
-      place.current.at = stepped(list, place.current.at, by);
+      place.current.at = stepThrough(list, place.current.at, by);
       write(list[place.current.at] ?? place.current.own);
       return true;
     }
@@ -146,7 +150,7 @@ export function CommandLine() {
       onLeave: toView,
       onKey,
     })}
-    ${h(SavedFilters, { applied })}
+    ${h(FilterMenu, { applied })}
     ${shown ? h(Counter, { view: shown }) : null}
     ${h(ChatMenu, {})}
   </div>`;
@@ -166,7 +170,7 @@ function save(text) {
 }
 
 /** @param {{ applied: string }} props */
-function SavedFilters({ applied }) {
+function FilterMenu({ applied }) {
   const list = preferences.value.saved_filters;
   /** @param {string} name */
   const forget = async (name) => {

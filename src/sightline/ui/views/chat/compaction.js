@@ -5,13 +5,13 @@
  */
 
 import { ApiError, post } from "../../kit/api.js";
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { undoable } from "./actions.js";
+import { offerUndo } from "./actions.js";
 import { about } from "./core/chat.js";
 
 /** @import { Band } from "./core/chat.js" */
@@ -54,15 +54,15 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     setDrafting(true);
     setProblem(null);
     try {
-      const told = await post(
+      const response = await post(
         "/api/chat/compaction/draft",
         { view, ids, ...(instruction.trim() ? { instruction: instruction.trim() } : {}) },
         { signal: own.signal },
       );
-      setText(told.text);
-      setSizes({ before: told.before, after: told.after });
-      setExchange(told.exchange ?? "");
-      setDrafted(({ count }) => ({ text: told.text, count: count + 1 }));
+      setText(response.text);
+      setSizes({ before: response.before, after: response.after });
+      setExchange(response.exchange ?? "");
+      setDrafted(({ count }) => ({ text: response.text, count: count + 1 }));
     } catch (error) {
       if (!own.signal.aborted) setProblem(/** @type {Error & { hint?: string }} */ (error));
     } finally {
@@ -73,7 +73,9 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     setSaving(true);
     try {
       const { pair } = await post("/api/chat/compaction", { ids, text });
-      undoable(`The summary stands for ${counted(ids.length, "pair")} now; they are kept.`, () => undoCompaction(pair));
+      offerUndo(`The summary stands for ${countOf(ids.length, "pair")} now; they are kept.`, () =>
+        undoCompaction(pair),
+      );
       onDone?.(pair);
       onClose();
     } catch (error) {
@@ -82,7 +84,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     }
   };
   const footer = html`
-    <span class="soft number compaction-sizes" role="status">${sizes ? h(Saved, { sizes }) : null}</span>
+    <span class="soft number compaction-sizes" role="status">${sizes ? h(TokenSaving, { sizes }) : null}</span>
     <span class="shell-gap"></span>
     <button type="button" class="button" onClick=${onClose}>Cancel</button>
     <button
@@ -94,7 +96,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
       Put it in their place
     </button>`;
   return h(Dialog, {
-    title: `Sum up ${counted(ids.length, "pair")}`,
+    title: `Sum up ${countOf(ids.length, "pair")}`,
     class: "compaction-dialog",
     isKept: text !== "" || isDrafting,
     onClose,
@@ -193,7 +195,7 @@ function useSizes(view, ids, text, isDrafting) {
 }
 
 /** @param {{ sizes: Sizes }} props */
-function Saved({ sizes }) {
+function TokenSaving({ sizes }) {
   const { before, after } = sizes;
   const saved = before.tokens - after.tokens;
   return html`<span title="Tokens before and after">

@@ -11,7 +11,7 @@ import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../ven
 import { MakeCase } from "../evals/make.js";
 import { dialog, edit, runCommand, swap } from "./actions.js";
 import { CompactionDialog } from "./compaction.js";
-import { agreement, limitLine, taken, until } from "./core/chat.js";
+import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { preferences, savePreferences, view, viewId } from "./feed.js";
 import { ModelPicker } from "./model-picker.js";
 import { goToPair, toInput } from "./modes.js";
@@ -35,7 +35,7 @@ export function Dialogs() {
     case "quota":
       return h(QuotaDialog, { error: open.error, again: open.again, onCancel: open.onCancel });
     case "command":
-      return h(Agreement, { text: open.text, told: open.told });
+      return h(Agreement, { text: open.text, outcome: open.outcome });
     case "edit":
       return h(EditDialog, { pair: open.pair });
     case "earlier":
@@ -116,7 +116,7 @@ function QuotaDialog({ error, again, onCancel }) {
     const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
     return () => clearInterval(timer);
   }, []);
-  const left = can_go_at === null ? "" : until(can_go_at, now);
+  const left = can_go_at === null ? "" : timeUntil(can_go_at, now);
   const stop = () => {
     close();
     onCancel();
@@ -163,18 +163,18 @@ function QuotaDialog({ error, again, onCancel }) {
   });
 }
 
-/** @param {{ text: string, told: CommandShown }} props */
-function Agreement({ text, told }) {
+/** @param {{ text: string, outcome: CommandShown }} props */
+function Agreement({ text, outcome }) {
   const [isBusy, setBusy] = useState(false);
   const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
   // What may be too much is agreed to by going there.
-  useLayoutEffect(() => void (told.needs_force || first.current?.focus()), []);
-  const { title, button } = agreement(told.command, told.count);
-  const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || told.done || told.count === 0;
+  useLayoutEffect(() => void (outcome.needs_force || first.current?.focus()), []);
+  const { title, button } = confirmationText(outcome.command, outcome.count);
+  const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || outcome.done || outcome.count === 0;
   const go = async () => {
     setBusy(true);
     try {
-      await runCommand(told.needs_force ? `${text} --force` : text);
+      await runCommand(outcome.needs_force ? `${text} --force` : text);
       close();
     } catch (error) {
       setBusy(false);
@@ -182,24 +182,24 @@ function Agreement({ text, told }) {
     }
   };
   return h(Dialog, {
-    title: isDry ? `:${told.command}` : title,
+    title: isDry ? `:${outcome.command}` : title,
     class: "ask-dialog",
     onClose: close,
-    children: html`<p>${told.message}</p>
+    children: html`<p>${outcome.message}</p>
       ${
-        told.sample.length
+        outcome.sample.length
           ? html`<ul class="sample" aria-label="The first of them">
-              ${told.sample.map((each, place) => html`<li key=${place} class="cut">${each || "(no words)"}</li>`)}
+              ${outcome.sample.map((each, place) => html`<li key=${place} class="cut">${each || "(no words)"}</li>`)}
               ${
-                told.count > told.sample.length
-                  ? html`<li class="faint">and ${told.count - told.sample.length} more</li>`
+                outcome.count > outcome.sample.length
+                  ? html`<li class="faint">and ${outcome.count - outcome.sample.length} more</li>`
                   : null
               }
             </ul>`
           : null
       }
       ${
-        told.needs_force
+        outcome.needs_force
           ? html`<p class="note">
               These are many. Agreeing here is the same as writing <code>--force</code>.
             </p>`
@@ -209,7 +209,7 @@ function Agreement({ text, told }) {
       ? html`<button type="button" class="button" ref=${first} onClick=${close}>Close</button>`
       : html`<button
             type="button"
-            class=${told.command === "delete" ? "button danger" : "button primary"}
+            class=${outcome.command === "delete" ? "button danger" : "button primary"}
             ref=${first}
             disabled=${isBusy}
             onClick=${go}
@@ -274,7 +274,7 @@ function Earlier({ pair }) {
   const [answers, setAnswers] = useState(/** @type {AnswerShown[] | null} */ (null));
   useEffect(() => {
     get(`/api/chat/pairs/${encodeURIComponent(pair.id)}`).then(
-      (told) => setAnswers(told.earlier_answers),
+      (response) => setAnswers(response.earlier_answers),
       (error) => {
         close();
         toastError(error);
@@ -294,7 +294,7 @@ function Earlier({ pair }) {
                 <div class="pair-foot number">
                   <b>${answer.model || pair.model}</b>
                   <span>${when(answer.at, Date.now() / 1000)}</span>
-                  ${taken(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
+                  ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
                   <button
                     type="button"
                     class="button"

@@ -15,7 +15,7 @@ const NAME = "sightline.chat.draft";
 const PAUSE = 250;
 
 /** @returns {{ text: string, replaces: string }} */
-function kept() {
+function readDraft() {
   try {
     const { text = "", replaces = "" } = JSON.parse(sessionStorage.getItem(NAME) ?? "{}");
     return { text, replaces };
@@ -24,7 +24,7 @@ function kept() {
   }
 }
 
-const before = kept();
+const before = readDraft();
 export const text = signal(before.text);
 /** The pair that this question takes the place of. */
 export const replaces = signal(before.replaces);
@@ -56,7 +56,7 @@ export function take() {
 }
 
 /** What could not be sent comes back, before what was written since. @param {Draft} draft */
-export function putBack(draft) {
+export function restoreDraft(draft) {
   const since = text.value;
   write({
     text: since && since !== draft.text ? `${draft.text}\n\n${since}` : draft.text,
@@ -84,7 +84,7 @@ effect(() => {
   }
   timer = setTimeout(async () => {
     try {
-      const told = await inView(() =>
+      const response = await inView(() =>
         post("/api/chat/estimate", {
           view: viewId,
           text: words,
@@ -92,7 +92,7 @@ effect(() => {
           ...(old && { replaces: old }),
         }),
       );
-      if (own === number) size.value = told;
+      if (own === number) size.value = response;
     } catch {
       if (own === number) size.value = null;
     }

@@ -4,7 +4,7 @@
 import { ApiError, get, onAnnounced, onReconnect, put } from "../../kit/api.js";
 import { Heights } from "../../kit/core/heights.js";
 import { computed, signal } from "../../vendor/preact.js";
-import { fuller, heard, NOTHING } from "./core/live.js";
+import { moreComplete, applyDelta, NOTHING } from "./core/live.js";
 import { Rows } from "./core/rows.js";
 import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
@@ -69,7 +69,7 @@ export function onChat(listener) {
 }
 
 /** @param {"filter" | "sent" | "answered"} kind @param {string} pair */
-function tell(kind, pair) {
+function notify(kind, pair) {
   for (const each of listeners) each(kind, pair);
 }
 
@@ -78,12 +78,12 @@ function tell(kind, pair) {
  * stays.
  * @param {{ filter?: string, model?: string, topic?: string }} change
  */
-export async function look(change) {
+export async function changeView(change) {
   let next = { ...wanted, ...change };
   const own = (looks += 1);
   if (!view.value) condition.value = "loading";
   try {
-    const told = await (view.value ? put(path, next) : found(next)).catch((error) => {
+    const fresh = await (view.value ? put(path, next) : openView(next)).catch((error) => {
       const isOld =
         !view.value &&
         error instanceof ApiError &&
@@ -97,11 +97,11 @@ export async function look(change) {
     if (own !== looks) return;
     wanted = next;
     rememberChoice(wanted);
-    await shown(told, own);
+    await showView(fresh, own);
     if (own !== looks) return;
     condition.value = "ready";
     trouble.value = null;
-    if (change.filter !== undefined) tell("filter", "");
+    if (change.filter !== undefined) notify("filter", "");
   } catch (error) {
     if (!view.value) {
       trouble.value = error instanceof ApiError ? error : new ApiError("page", String(error));
@@ -116,32 +116,32 @@ export async function look(change) {
  * @param {typeof wanted} next
  * @returns {Promise<ViewShown>}
  */
-async function found(next) {
-  const told = await put(path, {});
+async function openView(next) {
+  const current = await put(path, {});
   const isSame =
-    told.filter === next.filter && told.topic === (next.topic ?? "") && told.selected === (next.model ?? "");
-  return isSame ? told : put(path, next);
+    current.filter === next.filter && current.topic === (next.topic ?? "") && current.selected === (next.model ?? "");
+  return isSame ? current : put(path, next);
 }
 
-/** @param {ViewShown} told @param {number} own */
-async function shown(told, own) {
-  const from = Math.max(told.rows - FIRST, 0);
-  const fetched = told.rows ? await page(from, FIRST) : { version: told.version, total: 0, from: 0, rows: [] };
+/** @param {ViewShown} fresh @param {number} own */
+async function showView(fresh, own) {
+  const from = Math.max(fresh.rows - FIRST, 0);
+  const fetched = fresh.rows ? await fetchRows(from, FIRST) : { version: fresh.version, total: 0, from: 0, rows: [] };
   if (own !== looks) return;
   rows.clear(fetched.total);
   rows.take(fetched);
-  arranged();
-  setView(told);
+  arrangeHeights();
+  setView(fresh);
   tick.value += 1;
 }
 
-/** @param {ViewShown} told */
-function setView(told) {
+/** @param {ViewShown} fresh */
+function setView(fresh) {
   const before = view.value?.sending ?? "";
-  view.value = told;
-  if (told.sending && told.sending !== before) tell("sent", (toldOf = told.sending));
-  if (before && told.sending !== before) queueMicrotask(() => tell("answered", before));
-  overtaken();
+  view.value = fresh;
+  if (fresh.sending && fresh.sending !== before) notify("sent", (toldOf = fresh.sending));
+  if (before && fresh.sending !== before) queueMicrotask(() => notify("answered", before));
+  noteOvertaken();
 }
 
 /** The pair that was asked here last, until it is seen; and the last one of which was told that it is on its way. */
@@ -151,21 +151,21 @@ let toldOf = "";
 /** A question of this page has left. @param {string} pair */
 export function noteSent(pair) {
   awaited = pair;
-  overtaken();
+  noteOvertaken();
 }
 
 /** An answer may have come before the page ever saw that it was on its way. */
-function overtaken() {
+function noteOvertaken() {
   const pair = awaited;
   if (!pair || !rows.places.has(pair)) return;
   awaited = "";
   if (pair === toldOf || pair === view.value?.sending) return;
-  tell("sent", (toldOf = pair));
-  queueMicrotask(() => tell("answered", pair));
+  notify("sent", (toldOf = pair));
+  queueMicrotask(() => notify("answered", pair));
 }
 
 /** @param {number} from @param {number} limit */
-async function page(from, limit) {
+async function fetchRows(from, limit) {
   return inView(() => get(`${path}/rows?from=${from}&limit=${limit}`));
 }
 
@@ -186,7 +186,7 @@ export async function inView(order) {
 }
 
 /** The heights that are known, where the rows stand now. */
-function arranged() {
+function arrangeHeights() {
   heights.usual = Math.min(USUAL, TALLEST / Math.max(rows.total, 1));
   heights.fill(rows.total, (index) => {
     const pair = rows.at(index);
@@ -203,22 +203,22 @@ export function noteHeight(index, height) {
 let isFetching = false;
 
 /** These rows are in sight: bring what is missing of them. @param {number} first @param {number} last */
-export function need(first, last) {
+export function showRows(first, last) {
   inSight = { first, last };
-  if (!isFetching && rows.missing(first, last)) void bring();
+  if (!isFetching && rows.missing(first, last)) void fetchMissing();
 }
 
-async function bring() {
+async function fetchMissing() {
   isFetching = true;
   try {
     for (let gap = rows.missing(inSight.first, inSight.last); gap; gap = rows.missing(inSight.first, inSight.last)) {
-      const told = await page(gap.from, gap.limit);
-      if (rows.take(told)) arranged();
+      const page = await fetchRows(gap.from, gap.limit);
+      if (rows.take(page)) arrangeHeights();
       else
-        for (let index = told.from; index < told.from + told.rows.length; index += 1)
-          heights.set(index, measured.get(told.rows[index - told.from].id) ?? heights.of(index));
+        for (let index = page.from; index < page.from + page.rows.length; index += 1)
+          heights.set(index, measured.get(page.rows[index - page.from].id) ?? heights.of(index));
       tick.value += 1;
-      if (!told.rows.length) break;
+      if (!page.rows.length) break;
     }
   } catch {
     // The next scroll asks again; whether the server is there at all, the banner says.
@@ -232,7 +232,7 @@ async function bring() {
  * @param {string} pair
  * @returns {Promise<number | null>}
  */
-export async function place(pair) {
+export async function indexOfPair(pair) {
   const known = rows.places.get(pair);
   if (known !== undefined) return known;
   return (await inView(() => get(`${path}/place?pair=${encodeURIComponent(pair)}`))).index;
@@ -246,9 +246,9 @@ export async function place(pair) {
  */
 export async function idsOf(first, last) {
   for (let gap = rows.missing(first, last); gap; gap = rows.missing(first, last)) {
-    const told = await page(gap.from, gap.limit);
-    rows.take(told);
-    if (!told.rows.length) break;
+    const page = await fetchRows(gap.from, gap.limit);
+    rows.take(page);
+    if (!page.rows.length) break;
   }
   return Array.from({ length: last - first }, (_, step) => rows.at(first + step)?.id ?? "").filter(Boolean);
 }
@@ -264,15 +264,15 @@ let timer;
 let isCatchingUp = false;
 
 /** @param {readonly string[]} ids @param {boolean} wide */
-function changed(ids, wide) {
+function noteChange(ids, wide) {
   for (const each of ids) touched.add(each);
   isWide ||= wide;
   isBehind = true;
-  if (!isCatchingUp) timer ??= setTimeout(caughtUp, TOGETHER);
+  if (!isCatchingUp) timer ??= setTimeout(catchUp, TOGETHER);
 }
 
 /** Fetch the view and what is in sight again; rows that did not change stay as they are. */
-export async function caughtUp() {
+export async function catchUp() {
   clearTimeout(timer);
   timer = undefined;
   if (!view.value) return;
@@ -284,17 +284,17 @@ export async function caughtUp() {
   isCatchingUp = true;
   const own = looks;
   try {
-    let told = /** @type {ViewShown} */ (await inView(() => get(path)));
-    const fetched = await sight(told.rows);
+    let fresh = /** @type {ViewShown} */ (await inView(() => get(path)));
+    const fetched = await fetchVisible(fresh.rows);
     // Rows that are ahead of the view would show an answer that has come, and a view that still waits for it.
-    if (fetched.total && fetched.version !== told.version) told = await inView(() => get(path));
-    if (own !== looks) return void changed(ids, wide);
+    if (fetched.total && fetched.version !== fresh.version) fresh = await inView(() => get(path));
+    if (own !== looks) return void noteChange(ids, wide);
     if (wide || fetched.total !== rows.total) rows.clear(fetched.total);
     else rows.forget(ids);
     rows.take(fetched);
-    arranged();
-    for (const pair of fetched.rows) settled(pair);
-    setView(told);
+    arrangeHeights();
+    for (const pair of fetched.rows) settleLive(pair);
+    setView(fresh);
     tick.value += 1;
   } catch {
     for (const each of ids) touched.add(each); // asked again with the next change, or when the connection is back
@@ -302,7 +302,7 @@ export async function caughtUp() {
     isBehind = false;
   } finally {
     isCatchingUp = false;
-    if (isBehind) timer ??= setTimeout(caughtUp, TOGETHER);
+    if (isBehind) timer ??= setTimeout(catchUp, TOGETHER);
   }
   return undefined;
 }
@@ -311,7 +311,7 @@ export async function caughtUp() {
  * What is in sight, wherever it stands now: at the end one stays at the end, elsewhere with what is being read.
  * @param {number} total
  */
-async function sight(total) {
+async function fetchVisible(total) {
   const { first, last } = inSight;
   const size = Math.max(last - first, FIRST);
   const isAtEnd = last >= rows.total;
@@ -323,7 +323,7 @@ async function sight(total) {
   }
   from = Math.max(Math.min(from, total - size), 0);
   if (!total) return { version: 0, total: 0, from: 0, rows: [] };
-  return page(from, Math.min(size, 200));
+  return fetchRows(from, Math.min(size, 200));
 }
 
 /* --- Answers while they arrive */
@@ -347,15 +347,15 @@ export function liveOf(pair) {
 }
 
 /** @param {PairShown} pair */
-function settled(pair) {
+function settleLive(pair) {
   const found = live.get(pair.id);
   if (!found) return;
   if (pair.state !== "sending") live.delete(pair.id);
-  else if (pair.answer) found.value = found.value ? fuller(found.value, pair.answer) : pair.answer;
+  else if (pair.answer) found.value = found.value ? moreComplete(found.value, pair.answer) : pair.answer;
 }
 
 /** Draw what has come since. */
-function drawn() {
+function drawPieces() {
   drawing = undefined;
   const waiting = pieces;
   pieces = [];
@@ -369,7 +369,7 @@ function drawn() {
     const pair = rows.pair(delta.pair);
     const before =
       next.get(delta.pair) ?? liveOf(delta.pair).value ?? (pair?.state === "sending" ? pair.answer : null) ?? NOTHING;
-    const after = heard(before, delta);
+    const after = applyDelta(before, delta);
     if (after) next.set(delta.pair, after);
     else if (!tried.has(delta)) {
       tried.add(delta); // one that does not fit the whole either belongs to an attempt that is over
@@ -385,28 +385,28 @@ async function fetchLive(pair) {
   if (asking.has(pair)) return;
   asking.add(pair);
   try {
-    const told = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`);
-    if (told.state === "sending") liveOf(pair).value = told.answer;
-    else ended(pair);
+    const response = await get(`/api/chat/pairs/${encodeURIComponent(pair)}`);
+    if (response.state === "sending") liveOf(pair).value = response.answer;
+    else endLive(pair);
   } catch {
-    ended(pair);
+    endLive(pair);
   } finally {
     asking.delete(pair);
-    if (pieces.length) drawing ??= setTimeout(drawn, DRAWN);
+    if (pieces.length) drawing ??= setTimeout(drawPieces, DRAWN);
   }
 }
 
 /** Nothing more of it is drawn piece by piece. @param {string} pair */
-function ended(pair) {
+function endLive(pair) {
   pieces = pieces.filter((each) => each.pair !== pair);
-  changed([pair], false);
+  noteChange([pair], false);
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let looking;
 
 /** What a tool answered, and what waits for a person, is not told piece by piece. */
-function ran() {
+function onRunEvent() {
   looking ??= setTimeout(() => {
     looking = undefined;
     if (sending.value) void fetchLive(sending.value);
@@ -415,17 +415,17 @@ function ran() {
 
 /* --- What the server says by itself */
 
-/** @param {any} said */
-function announced(said) {
-  if (said.kind === "delta") {
-    pieces.push(said);
-    drawing ??= setTimeout(drawn, DRAWN);
-  } else if (said.kind === "changed") changed(said.ids ?? [], Boolean(said.wide));
-  else if (said.kind === "preferences") {
+/** @param {any} event */
+function onChatEvent(event) {
+  if (event.kind === "delta") {
+    pieces.push(event);
+    drawing ??= setTimeout(drawPieces, DRAWN);
+  } else if (event.kind === "changed") noteChange(event.ids ?? [], Boolean(event.wide));
+  else if (event.kind === "preferences") {
     void fetchPreferences();
-    changed([], true);
-  } else if (said.kind === "topics") changed([], true);
-  else if (said.kind === "paused") changed([said.pair], false);
+    noteChange([], true);
+  } else if (event.kind === "topics") noteChange([], true);
+  else if (event.kind === "paused") noteChange([event.pair], false);
 }
 
 export async function fetchPreferences() {
@@ -437,11 +437,11 @@ export async function fetchPreferences() {
 }
 
 /** The server is there again, and may have been started anew: then it has to be told what this page looks at. */
-async function returned() {
+async function onReturn() {
   try {
-    if (!view.value) return await look({});
-    await found(wanted);
-    changed([], true);
+    if (!view.value) return await changeView({});
+    await openView(wanted);
+    noteChange([], true);
   } catch {
     // What is wrong with the connection, the banner says.
   }
@@ -456,14 +456,14 @@ export async function savePreferences(change) {
 let isFollowed = false;
 
 /** Begin to follow, when the page is first opened. */
-export function followChat() {
+export function startChat() {
   if (isFollowed) return;
   isFollowed = true;
-  onAnnounced("chat", announced);
-  onAnnounced("run", ran);
+  onAnnounced("chat", onChatEvent);
+  onAnnounced("run", onRunEvent);
   onReconnect(() => {
     live.clear();
-    void returned();
+    void onReturn();
     void fetchPreferences();
   });
   void fetchPreferences();

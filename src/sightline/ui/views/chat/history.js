@@ -4,22 +4,22 @@
  */
 
 import { about } from "../../kit/about.js";
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { go } from "../../kit/navigation.js";
 import { TallList } from "../../kit/tall-list.js";
 import { h, html } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
 import { standingOf } from "./core/chat.js";
-import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "./feed.js";
-import { aim, cursor, isTypewriter, list, mark, meant, useCursor } from "./modes.js";
+import { condition, heights, changeView, showRows, noteHeight, rows, tick, trouble, view } from "./feed.js";
+import { setCursor, cursor, isTypewriter, list, mark, selectedRange, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
 /** @import { ViewShown } from "./core/chat.js" */
 
 /** @param {Event} event @param {number} index */
-function aimed(event, index) {
-  const [first, last] = meant();
+function aimAt(event, index) {
+  const [first, last] = selectedRange();
   // The buttons of a pair that is chosen with others are about all of them.
   if (
     mark.value &&
@@ -32,19 +32,19 @@ function aimed(event, index) {
   if (event instanceof PointerEvent && event.shiftKey) {
     if (!mark.value) mark.value = cursor.value.id;
   } else if (event instanceof PointerEvent) mark.value = "";
-  if (cursor.value.id !== rows.at(index)?.id) aim(index);
+  if (cursor.value.id !== rows.at(index)?.id) setCursor(index);
 }
 
 export function History() {
   const shown = view.value;
   useCursor();
-  if (condition.value === "failed" && trouble.value) return h(Failed, {});
+  if (condition.value === "failed" && trouble.value) return h(HistoryError, {});
   if (!shown)
     return html`<div class="history-state" role="status" aria-label="Loading">
       <span class="thinking-badge"><i></i><i></i><i></i>loading…</span>
     </div>`;
   if (!shown.rows) return shown.filter ? h(NothingFound, { shown }) : h(NothingYet, {});
-  const [first, last] = meant();
+  const [first, last] = selectedRange();
   const active = cursor.value;
   const hasMarked = mark.value !== "" && last - first > 1;
   /** @param {number} index */
@@ -68,7 +68,7 @@ export function History() {
         isMeant: hasMarked && index >= first && index < last,
         paused,
         note,
-        onAim: aimed,
+        onAim: aimAt,
       })}
       ${isLast ? h(Boundary, { shown }) : null}`;
   };
@@ -79,7 +79,7 @@ export function History() {
       keyOf: (index) => rows.at(index)?.id ?? "",
       placeOf: (key) => rows.places.get(key),
       render,
-      onWindow: need,
+      onWindow: showRows,
       onMeasured: noteHeight,
       handle: list,
       attributes: {
@@ -99,7 +99,7 @@ function Boundary({ shown }) {
   return html`<div
     class="boundary"
     role="separator"
-    aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
+    aria-label=${predicted ? `Boundary: ${countOf(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
   >
     <span>
       ${
@@ -111,13 +111,13 @@ function Boundary({ shown }) {
   </div>`;
 }
 
-function Failed() {
+function HistoryError() {
   const error = trouble.value;
   return html`<div class="history-state" role="alert">
     ${h(Icon, { name: "warn", class: "state-icon bad" })}
     <h2>The chat could not be opened</h2>
     <p class="soft">${error?.message} ${error?.hint}</p>
-    <button type="button" class="button" onClick=${() => look({}).catch(() => {})}>Try again</button>
+    <button type="button" class="button" onClick=${() => changeView({}).catch(() => {})}>Try again</button>
   </div>`;
 }
 

@@ -11,9 +11,9 @@ const NARROWEST = 220;
 const WIDEST = 640;
 const STEP = 24;
 
-const width = signal(kept());
+const width = signal(readWidth());
 
-function kept() {
+function readWidth() {
   try {
     return Number(localStorage.getItem("sightline.chat.hud-width")) || 300;
   } catch {

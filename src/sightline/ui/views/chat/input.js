@@ -101,11 +101,11 @@ export function Input({ isPreviewing, onPreview }) {
       onInput=${(/** @type {Event} */ event) =>
         write({ text: /** @type {HTMLTextAreaElement} */ (event.target).value })}
       onPaste=${pasted}
-      onKeyDown=${(/** @type {KeyboardEvent} */ event) => pressed(event)}
+      onKeyDown=${(/** @type {KeyboardEvent} */ event) => onInputKey(event)}
     ></textarea>
     <div class="input-bar">
       ${h(AttachButton, { items: items.value, onItems: (all) => write({ items: all }) })}
-      ${h(Chosen, {})}
+      ${h(Choices, {})}
       <span class="shell-gap"></span>
       ${h(Estimate, {})}
       <button
@@ -125,13 +125,13 @@ export function Input({ isPreviewing, onPreview }) {
 }
 
 /** Keys of the input; what is not one of them is typed. @param {KeyboardEvent} event */
-function pressed(event) {
+function onInputKey(event) {
   const field = /** @type {HTMLTextAreaElement} */ (event.target);
   const isControl = (event.ctrlKey || event.metaKey) && !event.altKey;
   const key = event.key.toLowerCase();
   if (event.isComposing) return;
   if (key === "enter" && !event.shiftKey && !event.altKey) void send();
-  else if (key === "escape") escaped();
+  else if (key === "escape") onEscape();
   else if (isControl && key === "c" && field.selectionStart === field.selectionEnd && sending.value) void cancel();
   else if (isControl && !event.shiftKey && key === "u") {
     const start = field.value.lastIndexOf("\n", field.selectionStart - 1) + 1;
@@ -149,7 +149,7 @@ function pressed(event) {
 }
 
 /** What is on its way is broken off; else a question that was to be asked again is given up; else to the history. */
-function escaped() {
+function onEscape() {
   if (sending.value) void cancel();
   else if (replaces.value) write({ text: "", items: [], replaces: "" });
   else toView();
@@ -169,7 +169,7 @@ function Replacing() {
   </div>`;
 }
 
-function Chosen() {
+function Choices() {
   const shown = view.value;
   const topic = shown?.topic_path.length ? shown.topic_path.join(" › ") : "No topic";
   return html`<span class="chosen">
@@ -210,20 +210,20 @@ function Chosen() {
 }
 
 function Estimate() {
-  const told = size.value;
+  const measured = size.value;
   return html`<span
     id="chat-estimate"
-    class=${told && !told.fits ? "estimate number over" : "estimate number"}
+    class=${measured && !measured.fits ? "estimate number over" : "estimate number"}
     role="status"
-    title=${told?.line ?? ""}
+    title=${measured?.line ?? ""}
   >
-    ${told ? about(told) : ""}
-    ${told && !told.fits ? " too long" : ""}
+    ${measured ? about(measured) : ""}
+    ${measured && !measured.fits ? " too long" : ""}
   </span>`;
 }
 
 /** The button goes with the question; who clicked it goes on writing, unless the screen is touched. */
-function clicked() {
+function onSendClick() {
   void send();
   if (!matchMedia("(pointer: coarse)").matches) toInput();
 }
@@ -245,7 +245,7 @@ function SendButton() {
     class="button primary send-button"
     disabled=${isEmpty()}
     title="Send (Enter)"
-    onClick=${clicked}
+    onClick=${onSendClick}
   >
     ${h(Icon, { name: "send" })}Send
   </button>`;

@@ -3,24 +3,24 @@
 
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
-import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "./actions.js";
+import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, undoLast } from "./actions.js";
 import { nextStar, standingOf } from "./core/chat.js";
 import { heights, idsOf, rows, sending, view } from "./feed.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
 import {
-  aim,
+  setCursor,
   cursor,
   cursorIndex,
   goTo,
   isTypewriter,
   list,
   mark,
-  meant,
+  selectedRange,
   pairElement,
   toCommand,
   toInput,
 } from "./modes.js";
-import { bothSides, copied, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import { bothSides, copyText, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "./core/chat.js" */
 /** @import { Shortcut } from "../../kit/keyboard.js" */
@@ -29,15 +29,15 @@ const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /** What keys are about, if it has been fetched. @returns {PairShown | undefined} */
 function current() {
-  if (cursorIndex() < 0 && rows.total) aim(rows.total - 1);
+  if (cursorIndex() < 0 && rows.total) setCursor(rows.total - 1);
   return rows.at(cursorIndex());
 }
 
 /** Do something with all that is chosen. @param {(ids: string[], pair: PairShown) => unknown} run */
-async function withMeant(run) {
+async function withSelection(run) {
   const pair = current();
   if (!pair) return;
-  const ids = await idsOf(...meant());
+  const ids = await idsOf(...selectedRange());
   await run(ids, pair);
 }
 
@@ -66,7 +66,7 @@ function toBoundary() {
   goTo(Math.min(shown.start, shown.rows - 1), { where: shown.start === 0 ? "nearest" : "middle" });
 }
 
-function escaped() {
+function onEscape() {
   if (sending.value) void cancel();
   else if (mark.value) mark.value = "";
   else toCommand();
@@ -94,7 +94,7 @@ function code(number, isCopied) {
   const found = inside(".pair-answer pre code", number);
   const words = found?.textContent;
   if (!words) return void toast(`There is no code block ${number} here.`);
-  if (isCopied) return void copied(words, `Code block ${number}`);
+  if (isCopied) return void copyText(words, `Code block ${number}`);
   return void (dialog.value = { kind: "code", title: `Code block ${number}`, text: words });
 }
 
@@ -103,7 +103,7 @@ function formula(number, isCopied) {
   const found = inside(".pair-answer :is(.formula, .formula-source)", number);
   const words = found?.matches(".formula") ? found.getAttribute("title") : found?.textContent;
   if (!words) return void toast(`There is no formula ${number} here.`);
-  if (isCopied) return void copied(words, `Formula ${number}`);
+  if (isCopied) return void copyText(words, `Formula ${number}`);
   return void (dialog.value = { kind: "code", title: `Formula ${number}`, text: words });
 }
 
@@ -114,7 +114,7 @@ function formula(number, isCopied) {
  * @param {(number: number) => void} run
  * @returns {Shortcut[]}
  */
-function numbered(key, label, run) {
+function digitShortcuts(key, label, run) {
   return DIGITS.map((digit) => ({
     keys: `${key} ${digit}`,
     label: `${label} 1 … 9`,
@@ -127,15 +127,15 @@ function numbered(key, label, run) {
 
 /** @param {{ onPreview: () => void }} props */
 export function useChatKeys({ onPreview }) {
-  useShortcuts([...moving(), ...marking(), ...asking(onPreview), ...copying(), ...everywhere(onPreview)]);
+  useShortcuts([...movementKeys(), ...markKeys(), ...askKeys(onPreview), ...copyKeys(), ...generalKeys(onPreview)]);
 }
 
 /** @returns {Shortcut[]} */
-function moving() {
+function movementKeys() {
   const group = "Chat: moving (VIEW)";
   return [
     { keys: "enter", label: "To the input", group, run: toInput, isHidden: true },
-    { keys: "escape", label: "Break off the answer; else to the command line", group, run: escaped, isHidden: true },
+    { keys: "escape", label: "Break off the answer; else to the command line", group, run: onEscape, isHidden: true },
     { keys: "j", also: ["down"], label: "Next pair", group, run: () => move(1), isHidden: true },
     { keys: "k", also: ["up"], label: "Pair before", group, run: () => move(-1), isHidden: true },
     {
@@ -202,15 +202,15 @@ function moving() {
 }
 
 /** @returns {Shortcut[]} */
-function marking() {
+function markKeys() {
   const group = "Chat: marking (VIEW)";
-  const star = (/** @type {number} */ stars) => () => void withMeant((ids) => mark_(ids, { star: stars }));
+  const star = (/** @type {number} */ stars) => () => void withSelection((ids) => mark_(ids, { star: stars }));
   return [
     {
       keys: "*",
       label: "One star more",
       group,
-      run: () => void withMeant((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
+      run: () => void withSelection((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
     },
     { keys: "1", label: "One star", group, run: star(1), isHidden: true },
     { keys: "2", label: "Two stars", group, run: star(2), isHidden: true },
@@ -220,14 +220,14 @@ function marking() {
       keys: "a",
       label: "Flag blue or grey",
       group,
-      run: () => void withMeant((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
+      run: () => void withSelection((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
     },
     {
       keys: "x",
       label: "Leave out of the context, or put back",
       group,
       run: () =>
-        void withMeant((ids, pair) =>
+        void withSelection((ids, pair) =>
           mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
         ),
     },
@@ -235,13 +235,13 @@ function marking() {
       keys: "X",
       label: "Keep whatever the filter says, or no longer",
       group,
-      run: () => void withMeant((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
+      run: () => void withSelection((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
     },
     {
       keys: "t",
       label: "Move to a topic",
       group,
-      run: () => void withMeant((ids, pair) => pickTopic(ids, pair.topic)),
+      run: () => void withSelection((ids, pair) => pickTopic(ids, pair.topic)),
     },
     {
       keys: "d",
@@ -249,23 +249,23 @@ function marking() {
       label: "Delete (can be undone)",
       group,
       run: () =>
-        void withMeant((ids) => {
+        void withSelection((ids) => {
           mark.value = "";
           return remove(ids);
         }),
     },
-    { keys: "ctrl+z", label: "Take back the last deletion or summary", group, run: () => void takeBack() },
+    { keys: "ctrl+z", label: "Take back the last deletion or summary", group, run: () => void undoLast() },
     {
       keys: "C",
       label: "Sum up what is chosen",
       group,
-      run: () => void withMeant((ids) => void (dialog.value = { kind: "compact", ids })),
+      run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
     },
   ];
 }
 
 /** @param {() => void} onPreview @returns {Shortcut[]} */
-function asking(onPreview) {
+function askKeys(onPreview) {
   const group = "Chat: asking (VIEW)";
   const withPair = (/** @type {(pair: PairShown) => void} */ run) => () => {
     const pair = current();
@@ -299,7 +299,7 @@ function asking(onPreview) {
 }
 
 /** @returns {Shortcut[]} */
-function copying() {
+function copyKeys() {
   const group = "Chat: copy and look";
   return [
     {
@@ -308,7 +308,7 @@ function copying() {
       group,
       run: () => {
         const pair = current();
-        if (pair) void copied(pair.answer?.text ?? pair.user_text, "Answer");
+        if (pair) void copyText(pair.answer?.text ?? pair.user_text, "Answer");
       },
     },
     {
@@ -316,8 +316,8 @@ function copying() {
       label: "Copy question and answer",
       group,
       run: () =>
-        void withMeant((ids) =>
-          copied(
+        void withSelection((ids) =>
+          copyText(
             ids
               .map((id) => rows.pair(id))
               .filter((each) => each !== undefined)
@@ -327,10 +327,10 @@ function copying() {
           ),
         ),
     },
-    ...numbered("c", "Copy code block", (digit) => code(digit, true)),
-    ...numbered("v", "Look at code block", (digit) => code(digit, false)),
-    ...numbered("y", "Copy formula", (digit) => formula(digit, true)),
-    ...numbered("m", "Look at formula", (digit) => formula(digit, false)),
+    ...digitShortcuts("c", "Copy code block", (digit) => code(digit, true)),
+    ...digitShortcuts("v", "Look at code block", (digit) => code(digit, false)),
+    ...digitShortcuts("y", "Copy formula", (digit) => formula(digit, true)),
+    ...digitShortcuts("m", "Look at formula", (digit) => formula(digit, false)),
     {
       keys: "l",
       label: "First link of the pair",
@@ -357,7 +357,7 @@ function copying() {
 }
 
 /** @param {() => void} onPreview @returns {Shortcut[]} */
-function everywhere(onPreview) {
+function generalKeys(onPreview) {
   const group = "Chat: anywhere";
   const whileTyping = true;
   return [

@@ -3,7 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { short } from "../../kit/core/format.js";
-import { ranked } from "../../kit/core/ranking.js";
+import { rank } from "../../kit/core/ranking.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
@@ -24,7 +24,7 @@ export function ModelPicker({ title, current, onPick, onClose }) {
       const name = each.provider ? `${each.provider}/${each.id}` : each.id;
       return { ...each, name, label: name, detail: each.provider, isReady: ready.has(each.provider) };
     });
-    const ordered = ranked(known, words);
+    const ordered = rank(known, words);
     if (!words.trim())
       ordered.sort((a, b) => Number(isCurrent(b)) - Number(isCurrent(a)) || Number(b.isReady) - Number(a.isReady));
     const best = ordered.slice(0, MOST);

@@ -9,13 +9,13 @@ import { CommandLine, refused } from "./command-line.js";
 import { takesFocus } from "./core/chat.js";
 import { Dialogs } from "./dialogs.js";
 import { isEmpty, items, replaces, text } from "./draft.js";
-import { followChat, look, onChat, preferences, rows, sending, view } from "./feed.js";
+import { startChat, changeView, onChat, preferences, rows, sending, view } from "./feed.js";
 import { History } from "./history.js";
 import { Hud } from "./hud.js";
 import { Input } from "./input.js";
 import { useChatKeys } from "./keys.js";
 import {
-  aim,
+  setCursor,
   focusPair,
   focusSoon,
   list,
@@ -41,18 +41,18 @@ export function Chat({ filter }) {
   useModes();
   // Before the next key: whoever comes here writes at once.
   useLayoutEffect(() => {
-    followChat();
+    startChat();
     if (!TOUCHES.matches) toInput();
-    return onChat(followed);
+    return onChat(followPair);
   }, []);
   useEffect(() => {
     if (view.value && view.value.filter === filter) return;
-    look({ filter }).then(
+    changeView({ filter }).then(
       () => (refused.value = null),
       (error) => {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
         else if (error instanceof ApiError && error.status >= 400 && error.status < 500)
-          look({ filter: "" }).then(
+          changeView({ filter: "" }).then(
             () => (refused.value = error),
             () => {},
           );
@@ -103,10 +103,10 @@ export function Chat({ filter }) {
  * @param {"filter" | "sent" | "answered"} kind
  * @param {string} pair
  */
-function followed(kind, pair) {
+function followPair(kind, pair) {
   if (kind === "filter") {
     mark.value = "";
-    aim(rows.total - 1);
+    setCursor(rows.total - 1);
     list.current?.toEnd();
     focusSoon();
   } else if (kind === "sent") {
@@ -114,7 +114,7 @@ function followed(kind, pair) {
       const place = rows.places.get(pair);
       if (place === undefined) return;
       if (mode.value === "input" || list.current?.isAtEnd()) {
-        aim(place);
+        setCursor(place);
         if (place === rows.total - 1) list.current?.follow();
         else list.current?.show(place, "nearest");
       }
@@ -122,19 +122,19 @@ function followed(kind, pair) {
   } else {
     hasAnswered.value = true;
     const before = pressesSoFar();
-    requestAnimationFrame(() => requestAnimationFrame(() => pressesSoFar() === before && arrived(pair)));
+    requestAnimationFrame(() => requestAnimationFrame(() => pressesSoFar() === before && focusAnswer(pair)));
   }
 }
 
 /** @param {string} pair */
-function arrived(pair) {
+function focusAnswer(pair) {
   const height = pairElement(pair)?.querySelector("[data-lead]")?.getBoundingClientRect().height ?? 0;
   const viewport = list.current?.element()?.clientHeight ?? Infinity;
   const { replyFocus: focus, partialHeightThreshold: threshold } = preferences.value.settings;
   if (!takesFocus({ mode: mode.value, isEmpty: isEmpty(), height, viewport, focus, threshold })) return;
   const place = rows.places.get(pair);
   if (place === undefined) return;
-  aim(place);
+  setCursor(place);
   focusPair();
   if (place === rows.total - 1) list.current?.follow();
 }

@@ -11,12 +11,12 @@ import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
 import { undoCompaction } from "./compaction.js";
 import { nextStar } from "./core/chat.js";
 import { idsOf, view } from "./feed.js";
-import { mark as chosenFrom, meant, toInput } from "./modes.js";
+import { mark as chosenFrom, selectedRange, toInput } from "./modes.js";
 
 /** @import { PairShown, Standing } from "./core/chat.js" */
 
 /** @param {string} text @param {string} what */
-export async function copied(text, what) {
+export async function copyText(text, what) {
   try {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied.`);
@@ -74,7 +74,7 @@ export function reviseHere(pair) {
  */
 export function PairActions({ pair, standing, isMeant }) {
   /** @param {(ids: string[]) => unknown} run */
-  const withAll = async (run) => void run(isMeant ? await idsOf(...meant()) : [pair.id]);
+  const withAll = async (run) => void run(isMeant ? await idsOf(...selectedRange()) : [pair.id]);
   const all = isMeant ? " (all chosen)" : "";
   const isOut = standing === "left_out";
   const isError = pair.state === "error";
@@ -102,7 +102,7 @@ export function PairActions({ pair, standing, isMeant }) {
     )}
     ${isError ? null : button("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
     ${button("Change the question and ask", "edit", () => reviseHere(pair), { keys: "R" })}
-    ${button("Copy the answer", "copy", () => void copied(pair.answer?.text ?? pair.user_text, "Answer"), {
+    ${button("Copy the answer", "copy", () => void copyText(pair.answer?.text ?? pair.user_text, "Answer"), {
       keys: "y y",
     })}
     ${h(Menu, {
@@ -152,7 +152,7 @@ export function PairActions({ pair, standing, isMeant }) {
           : []),
         {
           label: "Copy question and answer",
-          run: () => void copied(bothSides(pair), "Pair"),
+          run: () => void copyText(bothSides(pair), "Pair"),
           keys: h(KeyCaps, { keys: "Y" }),
         },
         "line",

@@ -2,15 +2,15 @@
 /** One question and its answer in the history. */
 
 import { AnswerBody } from "../../kit/answer.js";
-import { running, stamp, when, whole } from "../../kit/core/format.js";
+import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { ApprovalCard } from "../runs/approval.js";
 import { cancel, dialog, remove, resume, revise } from "./actions.js";
-import { sized } from "./core/attachments.js";
-import { brokenOff, isLeft, limitLine, taken, until } from "./core/chat.js";
+import { formatBytes } from "./core/attachments.js";
+import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { liveOf } from "./feed.js";
 import { toInput } from "./modes.js";
 import { PairActions } from "./pair-actions.js";
@@ -164,7 +164,7 @@ function Question({ pair }) {
                         <img src=${href} alt=${each.name || "picture"} loading="lazy" />
                       </a>`
                     : html`<a class="question-file" href=${href} download=${each.name || true}>
-                        ${each.name || each.media_type} <span class="faint number">${sized(each.size)}</span>
+                        ${each.name || each.media_type} <span class="faint number">${formatBytes(each.size)}</span>
                       </a>`
                 }
               </li>`;
@@ -177,7 +177,7 @@ function Question({ pair }) {
 
 /** @param {{ pair: PairShown, answer: AnswerShown }} props */
 function Answer({ pair, answer }) {
-  const why = brokenOff(answer);
+  const why = whyIncomplete(answer);
   return html`
     ${h(AnswerBody, { answer, isLive: false, pair: pair.id })}
     <footer class="pair-foot number">
@@ -187,7 +187,7 @@ function Answer({ pair, answer }) {
           ? html`<span title="The model that answered, as it calls itself">${answer.model}</span>`
           : null
       }
-      ${taken(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
+      ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
       ${
         pair.earlier
           ? html`<button type="button" class="link" onClick=${() => (dialog.value = { kind: "earlier", pair })}>
@@ -222,7 +222,7 @@ function Arriving({ pair, paused }) {
   return html`
     ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, pair: pair.id }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
-    ${paused ? h(Paused, { paused, now }) : null}
+    ${paused ? h(PauseNote, { paused, now }) : null}
     <div class="arriving" role="status">
       <span class="thinking-badge">
         <i></i>
@@ -230,7 +230,7 @@ function Arriving({ pair, paused }) {
         <i></i>
         ${paused ? "waiting…" : hasWords ? "answering…" : "thinking…"}
       </span>
-      <span class="faint number" aria-hidden="true">${running(now - pair.at)}</span>
+      <span class="faint number" aria-hidden="true">${formatRunning(now - pair.at)}</span>
       ${pair.asking ? html`<span class="faint">${pair.asking}</span>` : null}
       <button type="button" class="button quiet" onClick=${cancel}>
         ${h(Icon, { name: "stop" })}Stop<kbd class="key">Esc</kbd>
@@ -239,8 +239,8 @@ function Arriving({ pair, paused }) {
 }
 
 /** @param {{ paused: { line: string, can_go_at: number | null }, now: number }} props */
-function Paused({ paused, now }) {
-  const left = paused.can_go_at === null ? "" : until(paused.can_go_at, now);
+function PauseNote({ paused, now }) {
+  const left = paused.can_go_at === null ? "" : timeUntil(paused.can_go_at, now);
   return html`<div class="paused" role="alert">
     ${h(Icon, { name: "pause" })}
     <p>

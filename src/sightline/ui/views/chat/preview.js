@@ -3,10 +3,10 @@
 
 import { post } from "../../kit/api.js";
 import { CopyButton } from "../../kit/copy.js";
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Bytes, hashed } from "../request/wire.js";
+import { Bytes, sha256Of } from "../request/wire.js";
 import { wireAttachments } from "./core/attachments.js";
 import { about } from "./core/chat.js";
 import { outline } from "./core/preview.js";
@@ -31,10 +31,10 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
   const id = typeof view === "string" ? view : view.view;
   const about = typeof view === "string" ? "" : JSON.stringify([view.version, view.filter, view.model, view.topic]);
   const isNothing = !before && !text.trim() && !attachments.length;
-  const told = usePreview(id, about, text, attachments, before, replaces, isNothing);
-  const { isPending } = told;
-  const shown = isNothing ? null : told.shown;
-  const stopped = isNothing ? null : (told.trouble ?? shown?.trouble ?? null);
+  const answered = usePreview(id, about, text, attachments, before, replaces, isNothing);
+  const { isPending } = answered;
+  const shown = isNothing ? null : answered.shown;
+  const stopped = isNothing ? null : (answered.trouble ?? shown?.trouble ?? null);
   const canSend = shown !== null && !stopped && !isPending;
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
@@ -126,8 +126,8 @@ function usePreview(view, about, text, attachments, before, replaces, isNothing)
     const ask = async () => {
       try {
         const body = { view, text, attachments: wireAttachments(attachments), before, replaces };
-        const told = await post("/api/chat/preview", body, { signal: own.signal });
-        setShown(told);
+        const response = await post("/api/chat/preview", body, { signal: own.signal });
+        setShown(response);
         setTrouble(null);
       } catch (error) {
         if (own.signal.aborted) return;
@@ -158,7 +158,7 @@ function Facts({ shown }) {
     </p>
     <p class="preview-numbers number soft">
       <span>${about(shown)} tokens</span>
-      <span>${counted(shown.included, "pair")} of the history</span>
+      <span>${countOf(shown.included, "pair")} of the history</span>
       ${
         shown.left_out_preflight
           ? html`<span
@@ -211,7 +211,7 @@ function Changes({ changes, words }) {
   return html`<details class="fold-block">
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">${counted(changes.length, "thing")} ${words}</span>
+      <span class="fold-title">${countOf(changes.length, "thing")} ${words}</span>
     </summary>
     <ul class="fold-inside preview-losses">
       ${changes.map(
@@ -235,7 +235,7 @@ function Body({ shown }) {
   const place = useMemo(() => ({ shownPointer: signal("") }), []);
   useEffect(() => {
     let isThere = true;
-    void hashed(new TextEncoder().encode(shown.body)).then((sha256) => isThere && setOwn(sha256));
+    void sha256Of(new TextEncoder().encode(shown.body)).then((sha256) => isThere && setOwn(sha256));
     return () => void (isThere = false);
   }, [shown.body]);
   const isSame = !own || own === shown.body_sha256;

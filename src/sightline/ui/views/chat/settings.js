@@ -4,7 +4,7 @@
 import { get, onAnnounced, put } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { FIELDS, isUsual, read, USUAL, written } from "./core/settings.js";
+import { FIELDS, isUsual, read, USUAL, fieldText } from "./core/settings.js";
 
 /** @import { ChatSettings, Field } from "./core/settings.js" */
 /** @typedef {import("../../api-types.d.ts").PreferencesShown} Preferences */
@@ -15,7 +15,7 @@ export function ChatSettingsDialog({ onClose }) {
   const [problem, setProblem] = useState("");
   const fetched = () =>
     get("/api/chat/preferences").then(
-      (told) => (setKept(told), setProblem("")),
+      (response) => (setKept(response), setProblem("")),
       (error) => setProblem([error.message, error.hint].filter(Boolean).join(" ")),
     );
   useEffect(() => {
@@ -61,11 +61,11 @@ function Setting({ field, settings, onSave }) {
   const [problem, setProblem] = useState("");
   const [isSaved, setSaved] = useState(false);
   const id = `setting-${field.name}`;
-  const value = typed ?? written(settings[field.name]);
+  const value = typed ?? fieldText(settings[field.name]);
   const commit = async (/** @type {string} */ text) => {
     const meant = read(field, text);
     if ("problem" in meant) return setProblem(meant.problem);
-    if (written(meant.value) === written(settings[field.name])) return (setTyped(null), setProblem(""));
+    if (fieldText(meant.value) === fieldText(settings[field.name])) return (setTyped(null), setProblem(""));
     try {
       await onSave(meant.value);
       setTyped(null);
@@ -141,10 +141,10 @@ function Setting({ field, settings, onSave }) {
           : html`<button
               type="button"
               class="link"
-              title=${`Back to ${written(USUAL[field.name]) || "none"}`}
-              onClick=${() => (setTyped(null), void commit(written(USUAL[field.name])))}
+              title=${`Back to ${fieldText(USUAL[field.name]) || "none"}`}
+              onClick=${() => (setTyped(null), void commit(fieldText(USUAL[field.name])))}
             >
-              usual${field.kind === "number" ? `: ${written(USUAL[field.name])}` : ""}
+              usual${field.kind === "number" ? `: ${fieldText(USUAL[field.name])}` : ""}
             </button>`
       }
       <span class="good" role="status">${isSaved ? "saved" : ""}</span>

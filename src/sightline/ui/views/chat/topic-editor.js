@@ -6,7 +6,7 @@ import { get, post, put } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { bodyOf, formOf, inheritedFrom, parentsFor, problemsOf, tree } from "./core/topics.js";
+import { bodyOf, formOf, inheritanceOf, parentsFor, problemsOf, tree } from "./core/topics.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
 
 /** @import { Form, Inherited, Topic } from "./core/topics.js" */
@@ -36,7 +36,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
   const [refusal, setRefusal] = useState(/** @type {{ message: string, hint?: string } | null} */ (null));
   const [isSaving, setSaving] = useState(false);
   const rows = useMemo(() => tree(topics), [topics]);
-  const inherited = useMemo(() => inheritedFrom(isRoot ? [] : topics, form.parent), [topics, form.parent]);
+  const inherited = useMemo(() => inheritanceOf(isRoot ? [] : topics, form.parent), [topics, form.parent]);
   const wrong = problemsOf(form, isRoot);
   const problems = isChecked ? wrong : {};
   const onChange = (/** @type {Partial<Form>} */ change) => {
@@ -229,7 +229,7 @@ function Toolsets({ form, inherited, onChange }) {
   const [known, setKnown] = useState(/** @type {string[]} */ ([]));
   useEffect(() => {
     get("/api/about").then(
-      (told) => setKnown(namesOf(told.toolsets)),
+      (response) => setKnown(namesOf(response.toolsets)),
       () => {},
     );
   }, []);
@@ -266,9 +266,9 @@ function Toolsets({ form, inherited, onChange }) {
   });
 }
 
-/** @param {unknown} told names, or toolsets that have one @returns {string[]} */
-function namesOf(told) {
-  return Array.isArray(told)
-    ? told.map((each) => (typeof each === "string" ? each : String(each?.name ?? ""))).filter(Boolean)
+/** @param {unknown} toolsets names, or toolsets that have one @returns {string[]} */
+function namesOf(toolsets) {
+  return Array.isArray(toolsets)
+    ? toolsets.map((each) => (typeof each === "string" ? each : String(each?.name ?? ""))).filter(Boolean)
     : [];
 }

@@ -17,8 +17,8 @@ let asked = 0;
 export async function fetchTopics() {
   const own = (asked += 1);
   try {
-    const told = await get("/api/chat/topics");
-    if (own === asked) topics.value = told;
+    const response = await get("/api/chat/topics");
+    if (own === asked) topics.value = response;
   } catch (error) {
     if (own === asked) toastError(error);
   }

@@ -5,12 +5,12 @@
  */
 
 import { post, remove } from "../../kit/api.js";
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { creatable, found, tree, whyKept } from "./core/topics.js";
+import { topicToCreate, findRows, tree, whyKept } from "./core/topics.js";
 import { TopicEditor } from "./topic-editor.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
 
@@ -49,7 +49,7 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
   };
   // Which topics there are must be known before one can be new.
   const offers = useMemo(
-    () => (topics ? offered(rows, text, value, { canPickNone, pick, create }) : []),
+    () => (topics ? offersFor(rows, text, value, { canPickNone, pick, create }) : []),
     [rows, topics, text, value],
   );
   const at = Math.min(
@@ -147,12 +147,12 @@ const LATER = 300;
  *   void }} ways
  * @returns {Offer[]}
  */
-function offered(rows, text, value, { canPickNone, pick, create }) {
+function offersFor(rows, text, value, { canPickNone, pick, create }) {
   const isSearch = text.trim() !== "";
-  const known = found(rows, text).map(({ topic, depth, path }) => ({
+  const known = findRows(rows, text).map(({ topic, depth, path }) => ({
     key: topic.id,
     label: isSearch ? path : topic.name,
-    detail: topic.total ? counted(topic.total, "pair") : "",
+    detail: topic.total ? countOf(topic.total, "pair") : "",
     depth: isSearch ? 0 : depth,
     isChosen: topic.id === value,
     run: () => pick(topic.id),
@@ -161,7 +161,7 @@ function offered(rows, text, value, { canPickNone, pick, create }) {
     canPickNone && !isSearch
       ? [{ key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") }]
       : [];
-  const made = isSearch ? creatable(rows, text) : null;
+  const made = isSearch ? topicToCreate(rows, text) : null;
   const making = made
     ? [
         {
@@ -242,7 +242,7 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
     topic.system_prompt ? "system prompt" : "",
     topic.style_directives?.length ? "style" : "",
     topic.model ?? "",
-    topic.toolsets?.length ? counted(topic.toolsets.length, "toolset") : "",
+    topic.toolsets?.length ? countOf(topic.toolsets.length, "toolset") : "",
   ]
     .filter(Boolean)
     .join(" · ");
@@ -265,7 +265,7 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
     </span>
     <span
       class="number soft topic-counts"
-      title=${`${counted(topic.direct ?? 0, "pair")} in it, ${whole(topic.total ?? 0)} with those below`}
+      title=${`${countOf(topic.direct ?? 0, "pair")} in it, ${whole(topic.total ?? 0)} with those below`}
     >
       ${whole(topic.direct ?? 0)}
       ${topic.total !== topic.direct ? html` <span class="faint">/ ${whole(topic.total ?? 0)}</span>` : null}

@@ -2,16 +2,17 @@
 /** Chats from elsewhere, and this one for elsewhere. What an import would bring is counted before anything is taken. */
 
 import { bytes, upload } from "../../kit/api.js";
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { sized } from "./core/attachments.js";
+import { formatBytes } from "./core/attachments.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
 /**
- * @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", told: Counted | null, problem:
+ * @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", report: Counted | null,
+ *   problem:
  *   string }} Candidate
  */
 
@@ -34,8 +35,9 @@ export function ImportDialog({ onClose, files = [] }) {
     setList((now) => now.map((each) => (each.file === file ? { ...each, ...to } : each)));
   const look = async (/** @type {File} */ file) => {
     try {
-      if (file.size > LARGEST) throw new Error(`It has ${sized(file.size)}; ${sized(LARGEST)} are the most.`);
-      change(file, { state: "ready", told: await upload(addressOf(file, true), file) });
+      if (file.size > LARGEST)
+        throw new Error(`It has ${formatBytes(file.size)}; ${formatBytes(LARGEST)} are the most.`);
+      change(file, { state: "ready", report: await upload(addressOf(file, true), file) });
     } catch (error) {
       change(file, { state: "failed", problem: wordsOf(error) });
     }
@@ -43,29 +45,29 @@ export function ImportDialog({ onClose, files = [] }) {
   const add = (/** @type {readonly File[]} */ more) => {
     setList((now) => [
       ...now,
-      ...more.map((file) => /** @type {Candidate} */ ({ file, state: "reading", told: null, problem: "" })),
+      ...more.map((file) => /** @type {Candidate} */ ({ file, state: "reading", report: null, problem: "" })),
     ]);
     for (const file of more) void look(file);
   };
   useEffect(() => {
     if (files.length) add(files);
   }, []);
-  const ready = list.filter((each) => each.state === "ready" && (each.told?.pairs ?? 0) > 0);
-  const pairs = ready.reduce((sum, each) => sum + (each.told?.pairs ?? 0), 0);
+  const ready = list.filter((each) => each.state === "ready" && (each.report?.pairs ?? 0) > 0);
+  const pairs = ready.reduce((sum, each) => sum + (each.report?.pairs ?? 0), 0);
   const isBusy = list.some((each) => each.state === "reading" || each.state === "importing");
   const take = async () => {
     let taken = 0;
     for (const { file } of ready) {
       change(file, { state: "importing" });
       try {
-        const told = await upload(addressOf(file, false), file);
-        taken += told.pairs;
-        change(file, { state: "done", told });
+        const report = await upload(addressOf(file, false), file);
+        taken += report.pairs;
+        change(file, { state: "done", report });
       } catch (error) {
         change(file, { state: "failed", problem: wordsOf(error) });
       }
     }
-    if (taken) toast(`${counted(taken, "pair")} imported.`);
+    if (taken) toast(`${countOf(taken, "pair")} imported.`);
   };
   /** @param {DragEvent} event */
   const dropped = (event) => {
@@ -83,7 +85,7 @@ export function ImportDialog({ onClose, files = [] }) {
         ${list.some((each) => each.state === "done") ? "Close" : "Cancel"}
       </button>
       <button type="button" class="button primary" disabled=${!pairs || isBusy} onClick=${() => void take()}>
-        ${pairs ? `Import ${counted(pairs, "pair")}` : "Import"}
+        ${pairs ? `Import ${countOf(pairs, "pair")}` : "Import"}
       </button>`,
     children: html`
       <p class="soft">
@@ -148,13 +150,13 @@ function wordsOf(error) {
 
 /** @param {{ candidate: Candidate, onRemove: () => void, key?: string }} props */
 function ImportRow({ candidate, onRemove }) {
-  const { file, state, told, problem } = candidate;
+  const { file, state, report, problem } = candidate;
   const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
-  const problems = told?.problems ?? [];
+  const problems = report?.problems ?? [];
   return html`<li class=${`import-row ${state}`}>
     <div class="import-head">
       <b class="cut">${file.name}</b>
-      <span class="faint number">${sized(file.size)}</span>
+      <span class="faint number">${formatBytes(file.size)}</span>
       <span class="shell-gap"></span>
       ${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
       ${
@@ -171,11 +173,11 @@ function ImportRow({ candidate, onRemove }) {
       }
     </div>
     ${
-      told
+      report
         ? html`<p class="number soft">
-            ${FORMATS[told.format] ?? told.format}: ${counted(told.pairs, "pair")}
-            ${told.topics ? `, ${counted(told.topics, "topic")}` : ""}
-            ${told.skipped ? `; ${whole(told.skipped)} skipped` : ""}
+            ${FORMATS[report.format] ?? report.format}: ${countOf(report.pairs, "pair")}
+            ${report.topics ? `, ${countOf(report.topics, "topic")}` : ""}
+            ${report.skipped ? `; ${whole(report.skipped)} skipped` : ""}
           </p>`
         : null
     }
@@ -185,7 +187,7 @@ function ImportRow({ candidate, onRemove }) {
         ? html`<details class="fold-block">
             <summary>
               <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${counted(problems.length, "problem")}</span>
+              <span class="fold-title">${countOf(problems.length, "problem")}</span>
             </summary>
             <ul class="fold-inside import-problems">
               ${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}
@@ -212,7 +214,7 @@ const KINDS = /** @type {const} */ ([
  * @param {string} path
  * @param {string} name
  */
-export async function saved(path, name) {
+export async function saveFile(path, name) {
   try {
     const address = URL.createObjectURL(new Blob([/** @type {any} */ (await bytes(path))]));
     const link = document.createElement("a");
@@ -242,7 +244,7 @@ export function ExportDialog({ view, filter, onClose }) {
     });
     const ending = KINDS.find(([name]) => name === kind)?.[3] ?? "txt";
     setSaving(true);
-    if (await saved(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
+    if (await saveFile(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
     else setSaving(false);
   };
   return h(Dialog, {

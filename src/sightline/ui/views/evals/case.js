@@ -3,7 +3,7 @@
 
 import { AnswerBody } from "../../kit/answer.js";
 import { CopyButton } from "../../kit/copy.js";
-import { counted, duration, money, whole } from "../../kit/core/format.js";
+import { countOf, duration, money, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -12,7 +12,7 @@ import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
 import { canHold } from "../interception/feed.js";
 import { exchangeOf, noteKind, turnMessages, verdictStanding } from "./core/case.js";
-import { neighbour, scored, shownRows, trialStanding, trialToOpen } from "./core/evals.js";
+import { neighbour, formatScore, filterRows, trialStanding, trialToOpen } from "./core/evals.js";
 import { NotThere } from "./eval.js";
 import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
@@ -38,7 +38,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   useLayoutEffect(() => rememberCell(id, name, target), []);
   const among = { ...(filter && { filter }), ...(order && { order }) };
   const rows = useMemo(
-    () => (run ? shownRows(run.matrix, filter, order === "suite" ? "suite" : "worst") : []),
+    () => (run ? filterRows(run.matrix, filter, order === "suite" ? "suite" : "worst") : []),
     [run, filter, order],
   );
   const step = (/** @type {1 | -1} */ by) => {
@@ -138,7 +138,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
     <div class="case-body">
       <div class="case-talk">
         ${h(Fault, { shown })}
-        ${h(Changed, { id, shown, saving })}
+        ${h(EditNote, { id, shown, saving })}
         ${shown.turns.length ? h(Turns, { id, shown }) : h(Talk, { id, shown })}
       </div>
       <aside class="case-side" aria-label="Grading">
@@ -187,7 +187,7 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
       <p class="soft cut">${[run?.name, ...facts].filter(Boolean).join(" · ")}</p>
     </div>
     ${h(Mark, { standing, isNamed: true })}
-    ${shown.score === null ? null : html`<b class="case-score number">${scored(shown.score)}</b>`}
+    ${shown.score === null ? null : html`<b class="case-score number">${formatScore(shown.score)}</b>`}
     <span class="case-steps">
       <button
         type="button"
@@ -299,7 +299,7 @@ function Fault({ shown }) {
  * A person changed a request of it: that is what was sent, and it can be what the suite says.
  * @param {{ id: string, shown: Case, saving: Saving }} props
  */
-function Changed({ id, shown, saving }) {
+function EditNote({ id, shown, saving }) {
   if (!shown.is_edited) return null;
   const { case: name, target, trial, source_sha256: sha256 } = shown;
   const isWhole = !shown.turns.length && !shown.run;
@@ -327,7 +327,7 @@ function Talk({ id, shown }) {
   return html`<section aria-label="Messages as sent">
       <div class="case-part">
         <h2>As sent</h2>
-        <span class="faint number">${counted(shown.messages.length, "message")}</span>
+        <span class="faint number">${countOf(shown.messages.length, "message")}</span>
         <span class="shell-gap"></span>
         ${
           shown.question && shown.messages.length
@@ -343,7 +343,7 @@ function Talk({ id, shown }) {
       ${
         isFlat || !shown.messages.length
           ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>`
-          : shown.messages.map((message, index) => h(Said, { key: String(index), message, from }))
+          : shown.messages.map((message, index) => h(CaseMessage, { key: String(index), message, from }))
       }
     </section>
     ${
@@ -367,21 +367,21 @@ function Talk({ id, shown }) {
             </div>
           </section>`
     }
-    ${h(Expected, { shown })}`;
+    ${h(Expectation, { shown })}`;
 }
 
 /** What the suite says about it. @param {{ shown: Case }} props */
-function Expected({ shown }) {
+function Expectation({ shown }) {
   if (!shown.expected.length && !shown.criteria) return null;
   return html`<section aria-label="Expected">
     <div class="case-part"><h2>Expected</h2></div>
     ${shown.criteria ? html`<p class="case-criteria">${shown.criteria}</p>` : null}
-    ${shown.expected.map((message, index) => h(Said, { key: String(index), message }))}
+    ${shown.expected.map((message, index) => h(CaseMessage, { key: String(index), message }))}
   </section>`;
 }
 
 /** `from` is where its pictures and files are. @param {{ message: Message, from?: string, key?: string }} props */
-function Said({ message, from = "" }) {
+function CaseMessage({ message, from = "" }) {
   return html`<article class=${`case-message ${message.role}`} aria-label=${message.role}>
     <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
     ${
@@ -395,14 +395,14 @@ function Said({ message, from = "" }) {
 /** A conversation that was held live: each turn with its own grading. @param {{ id: string, shown: Case }} props */
 function Turns({ id, shown }) {
   return html`<section aria-label="Turns">
-      <div class="case-part"><h2>${counted(shown.turns.length, "turn")}</h2></div>
+      <div class="case-part"><h2>${countOf(shown.turns.length, "turn")}</h2></div>
       <ol class="case-turns">
         ${shown.turns.map((turn, index) =>
           h(TurnView, { key: String(index), turn, number: index + 1, from: mediaOf(id, shown, index) }),
         )}
       </ol>
     </section>
-    ${h(Expected, { shown })}`;
+    ${h(Expectation, { shown })}`;
 }
 
 /** @param {{ turn: Turn, number: number, from: string, key?: string }} props */
@@ -412,7 +412,7 @@ function TurnView({ turn, number, from }) {
     <div class="case-part">
       <h3>Turn ${number}</h3>
       ${h(Mark, { standing: verdictStanding(turn.verdict), isNamed: true })}
-      ${turn.score === null ? null : html`<span class="number">${scored(turn.score)}</span>`}
+      ${turn.score === null ? null : html`<span class="number">${formatScore(turn.score)}</span>`}
       <span class="shell-gap"></span>
       ${turn.exchanges.map(
         (exchange) => html`<a key=${exchange} href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Wire</a>`,
@@ -423,15 +423,15 @@ function TurnView({ turn, number, from }) {
         ? html`<details class="fold-block">
             <summary>
               <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${counted(before.length, "message")} before</span>
+              <span class="fold-title">${countOf(before.length, "message")} before</span>
             </summary>
             <div class="fold-inside">
-              ${before.map((message, index) => h(Said, { key: String(index), message, from }))}
+              ${before.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
             </div>
           </details>`
         : null
     }
-    ${own.map((message, index) => h(Said, { key: String(index), message, from }))}
+    ${own.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
     ${turn.error ? html`<p class="bad">${turn.error}</p>` : null}
     ${
       turn.answer.length

@@ -3,14 +3,14 @@
  * Two runs, or two targets, on the same cases: the difference with its interval, both distributions, and case by case.
  */
 
-import { counted, when } from "../../kit/core/format.js";
+import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { percent, scored, signed } from "./core/evals.js";
-import { bins, chance, changedCases, differenceRange, scoreRange } from "./core/plot.js";
+import { percent, formatScore, formatDifference } from "./core/evals.js";
+import { bins, formatChance, casesByChange, differenceRange, scoreRange } from "./core/plot.js";
 import { NotThere } from "./eval.js";
 import { useComparison, useEval } from "./feed.js";
 import { Axis, DifferenceBar, DifferencePlot, Histogram } from "./plots.js";
@@ -27,7 +27,7 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
   const [first, second] = [one.value, other.value];
   // A run with several targets has to be told which; the first of each is as good as any.
   const chosenA = targetA || first?.targets[0] || "";
-  const chosenB = targetB || shared(chosenA, second) || "";
+  const chosenB = targetB || pickTarget(chosenA, second) || "";
   useShortcuts(
     [
       {
@@ -45,24 +45,24 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
       again: () => (one.again(), other.again()),
       what: "One of these runs",
     });
-  return h(Compared, { key: `${chosenA} ${chosenB}`, first, second, targetA: chosenA, targetB: chosenB });
+  return h(ComparisonView, { key: `${chosenA} ${chosenB}`, first, second, targetA: chosenA, targetB: chosenB });
 }
 
 /** @param {string} target @param {Eval | null} run */
-function shared(target, run) {
+function pickTarget(target, run) {
   return run?.targets.includes(target) ? target : run?.targets[0];
 }
 
 /** @param {{ first: Eval, second: Eval, targetA: string, targetB: string, key?: string }} props */
-function Compared({ first, second, targetA, targetB }) {
-  const { value: told, trouble, again } = useComparison(first.run, second.run, targetA, targetB);
-  if (!told) return h(NotThere, { trouble, again, what: "This comparison" });
+function ComparisonView({ first, second, targetA, targetB }) {
+  const { value: comparison, trouble, again } = useComparison(first.run, second.run, targetA, targetB);
+  if (!comparison) return h(NotThere, { trouble, again, what: "This comparison" });
   return html`<main class="runs-view" aria-label="Two evals compared">
     ${h(Head, { first, second, targetA, targetB })}
     <div class="runs-body">
-      ${h(Verdict, { told })}
-      ${h(Distributions, { told, names: namesOf(first, second, targetA, targetB) })}
-      ${h(Cases, { told, first, second, targetA, targetB })}
+      ${h(Verdict, { comparison })}
+      ${h(Distributions, { comparison, names: namesOf(first, second, targetA, targetB) })}
+      ${h(Cases, { comparison, first, second, targetA, targetB })}
     </div>
   </main>`;
 }
@@ -135,27 +135,27 @@ function Side({ letter, run, target, onTarget }) {
   </div>`;
 }
 
-/** @param {{ told: Comparison }} props */
-function Verdict({ told }) {
-  const { passing } = told;
+/** @param {{ comparison: Comparison }} props */
+function Verdict({ comparison }) {
+  const { passing } = comparison;
   const range = differenceRange([
-    told.low,
-    told.high,
-    told.difference,
+    comparison.low,
+    comparison.high,
+    comparison.difference,
     passing?.low,
     passing?.high,
     passing?.difference,
   ]);
   const lines = [
-    ...(told.difference === null
+    ...(comparison.difference === null
       ? []
       : [
           {
             name: "mean score",
             what: "Difference of the mean scores",
-            difference: told.difference,
-            low: told.low,
-            high: told.high,
+            difference: comparison.difference,
+            low: comparison.low,
+            high: comparison.high,
           },
         ]),
     ...(passing
@@ -171,60 +171,70 @@ function Verdict({ told }) {
       : []),
   ];
   return html`<section class="compare-verdict" aria-label="Difference">
-    ${told.said.length ? html`<p class="compare-sentence">${told.said[0]}</p>` : null}
+    ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
     <div class="compare-numbers">
       <dl class="spendings">
-        <div><dt>mean A</dt><dd class="number">${scored(told.mean_a) || "–"}</dd></div>
-        <div><dt>mean B</dt><dd class="number">${scored(told.mean_b) || "–"}</dd></div>
+        <div><dt>mean A</dt><dd class="number">${formatScore(comparison.mean_a) || "–"}</dd></div>
+        <div><dt>mean B</dt><dd class="number">${formatScore(comparison.mean_b) || "–"}</dd></div>
         <div>
           <dt>difference</dt>
           <dd class="number">
-            <b>${signed(told.difference) || "–"}</b>
+            <b>${formatDifference(comparison.difference) || "–"}</b>
             ${
-              told.low !== null && told.high !== null
-                ? html`<span class="soft"> (${signed(told.low)} to ${signed(told.high)})</span>`
+              comparison.low !== null && comparison.high !== null
+                ? html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
+                  </span>`
                 : null
             }
           </dd>
         </div>
-        <div><dt>B better / worse / same</dt><dd class="number">${told.wins} / ${told.losses} / ${told.ties}</dd></div>
-        ${told.p === null ? null : html`<div><dt>${told.test}</dt><dd class="number">${chance(told.p)}</dd></div>`}
+        <div>
+          <dt>B better / worse / same</dt>
+          <dd class="number">${comparison.wins} / ${comparison.losses} / ${comparison.ties}</dd>
+        </div>
+        ${
+          comparison.p === null
+            ? null
+            : html`<div>
+          <dt>${comparison.test}</dt><dd class="number">${formatChance(comparison.p)}</dd>
+        </div>`
+        }
         ${
           passing
             ? html`<div>
                 <dt>passes</dt>
                 <dd class="number">
-                  ${signed(passing.difference)}
-                  <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${chance(passing.p)}</span>
+                  ${formatDifference(passing.difference)}
+                  <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
                 </dd>
               </div>`
             : null
         }
       </dl>
       ${
-        told.difference === null
+        comparison.difference === null
           ? html`<p class="soft">There is no case that both sides have a score for.</p>`
-          : h(DifferencePlot, { lines, level: told.level, range, better: "B is better", worse: "A is better" })
+          : h(DifferencePlot, { lines, level: comparison.level, range, better: "B is better", worse: "A is better" })
       }
       <p class="faint">
-        The mean differences over ${counted(told.cases.length, "case")} that both have
-        ${told.low === null ? "" : `, each with its ${percent(told.level)} interval`}
+        The mean differences over ${countOf(comparison.cases.length, "case")} that both have
+        ${comparison.low === null ? "" : `, each with its ${percent(comparison.level)} interval`}
         . An interval that holds 0 means that the data cannot tell.
       </p>
     </div>
     ${
-      told.said.length > 1
+      comparison.said.length > 1
         ? html`<ul class="eval-said soft">
-            ${told.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
+            ${comparison.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
           </ul>`
         : null
     }
   </section>`;
 }
 
-/** @param {{ told: Comparison, names: [string, string] }} props */
-function Distributions({ told, names }) {
-  const { a, b } = told.distributions;
+/** @param {{ comparison: Comparison, names: [string, string] }} props */
+function Distributions({ comparison, names }) {
+  const { a, b } = comparison.distributions;
   const range = scoreRange([...a, ...b]);
   const most = Math.max(...bins(a, range).map((bin) => bin.count), ...bins(b, range).map((bin) => bin.count), 1);
   if (!a.length && !b.length) return null;
@@ -251,7 +261,7 @@ function AsTable({ a, b, range }) {
       <tbody>
         ${left.map(
           (bin, place) => html`<tr key=${place}>
-            <th scope="row" class="number">${scored(bin.low)} to ${scored(bin.high)}</th>
+            <th scope="row" class="number">${formatScore(bin.low)} to ${formatScore(bin.high)}</th>
             <td class="number">${bin.count}</td>
             <td class="number">${right[place].count}</td>
           </tr>`,
@@ -261,13 +271,13 @@ function AsTable({ a, b, range }) {
   </details>`;
 }
 
-/** @param {{ told: Comparison, first: Eval, second: Eval, targetA: string, targetB: string }} props */
-function Cases({ told, first, second, targetA, targetB }) {
+/** @param {{ comparison: Comparison, first: Eval, second: Eval, targetA: string, targetB: string }} props */
+function Cases({ comparison, first, second, targetA, targetB }) {
   const [isAll, setAll] = useState(false);
   const [most, setMost] = useState(PAGE);
-  const rows = useMemo(() => changedCases(told.cases, isAll), [told.cases, isAll]);
-  const range = differenceRange(told.cases.map((each) => each.difference));
-  const same = told.cases.length - changedCases(told.cases, false).length;
+  const rows = useMemo(() => casesByChange(comparison.cases, isAll), [comparison.cases, isAll]);
+  const range = differenceRange(comparison.cases.map((each) => each.difference));
+  const same = comparison.cases.length - casesByChange(comparison.cases, false).length;
   return html`<section class="compare-cases" aria-label="Case by case">
     <div class="case-part">
       <h2>Case by case</h2>
@@ -317,13 +327,13 @@ function Cases({ told, first, second, targetA, targetB }) {
             }`
         : html`<p class="soft">No case has another score.</p>`
     }
-    ${h(Only, { letter: "A", cases: told.only_a })}
-    ${h(Only, { letter: "B", cases: told.only_b })}
+    ${h(Only, { letter: "A", cases: comparison.only_a })}
+    ${h(Only, { letter: "B", cases: comparison.only_b })}
     ${
-      told.unpaired.length
+      comparison.unpaired.length
         ? html`<p class="soft">
-            One side could not grade: ${told.unpaired.slice(0, 20).join(", ")}
-            ${told.unpaired.length > 20 ? ", …" : ""}.
+            One side could not grade: ${comparison.unpaired.slice(0, 20).join(", ")}
+            ${comparison.unpaired.length > 20 ? ", …" : ""}.
           </p>`
         : null
     }
@@ -342,9 +352,15 @@ function CaseLine({ each, range, links }) {
   const { difference } = each;
   return html`<tr class="run-row">
     <th scope="row" class="case-name">${each.case}</th>
-    <td class="number"><a href=${links[0]} aria-label=${`A: ${each.case}, ${scored(each.a)}`}>${scored(each.a)}</a></td>
-    <td class="number"><a href=${links[1]} aria-label=${`B: ${each.case}, ${scored(each.b)}`}>${scored(each.b)}</a></td>
-    <td class=${`number ${difference < 0 ? "bad" : difference > 0 ? "good" : ""}`}>${signed(each.difference)}</td>
+    <td class="number">
+      <a href=${links[0]} aria-label=${`A: ${each.case}, ${formatScore(each.a)}`}>${formatScore(each.a)}</a>
+    </td>
+    <td class="number">
+      <a href=${links[1]} aria-label=${`B: ${each.case}, ${formatScore(each.b)}`}>${formatScore(each.b)}</a>
+    </td>
+    <td class=${`number ${difference < 0 ? "bad" : difference > 0 ? "good" : ""}`}>
+      ${formatDifference(each.difference)}
+    </td>
     <td class="wide-cell plot-cell">${h(DifferenceBar, { difference, range })}</td>
     <td class="wide-cell soft">${notes.join(", ")}</td>
   </tr>`;

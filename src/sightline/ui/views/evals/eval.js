@@ -1,7 +1,7 @@
 // @ts-check
 /** One run of evals: what it came to, and every case on every target. */
 
-import { counted, when } from "../../kit/core/format.js";
+import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -78,13 +78,13 @@ function Head({ run }) {
   const [isBusy, setBusy] = useState(false);
   const counts = standingCounts(run.matrix);
   const bad = counts.failed + counts.error + counts["not graded"];
-  const doing = async (/** @type {() => Promise<Eval | null>} */ what, /** @type {string} */ said) => {
+  const doing = async (/** @type {() => Promise<Eval | null>} */ what, /** @type {string} */ message) => {
     setBusy(true);
     const now = await what();
     if (now && now.run !== run.run) {
       toast("The suite was changed since: this is a run of its own.");
       go({ view: "eval", id: now.run });
-    } else if (now) toast(said);
+    } else if (now) toast(message);
     setBusy(false);
   };
   const isStoppable = run.state === "running" && run.is_here;
@@ -129,7 +129,7 @@ function Head({ run }) {
       <p class="soft cut">
         ${[
           run.suite !== run.name ? run.suite : "",
-          counted(run.cases, "case"),
+          countOf(run.cases, "case"),
           when(run.at, Date.now() / 1000),
           run.run,
         ]
@@ -197,10 +197,10 @@ function Progress({ run }) {
   if (run.state === "ended") return null;
   const { of } = run;
   const counts = standingCounts(run.matrix);
-  const told = [
+  const facts = [
     counts.passed ? `${counts.passed} passed` : "",
     counts.failed ? `${counts.failed} failed` : "",
-    counts.error ? counted(counts.error, "error") : "",
+    counts.error ? countOf(counts.error, "error") : "",
     counts["not graded"] ? `${counts["not graded"]} not graded` : "",
   ]
     .filter(Boolean)
@@ -219,7 +219,7 @@ function Progress({ run }) {
     </div>
     <p class="soft number">
       <b>${run.done}</b> of ${of}
-      ${told ? ` · ${told}` : ""}
+      ${facts ? ` · ${facts}` : ""}
       ${run.state === "running" ? "" : html` · go on with <code>sightline eval run --resume ${run.run}</code>`}
     </p>
   </div>`;

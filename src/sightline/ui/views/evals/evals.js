@@ -8,7 +8,7 @@ import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { evalTone, evalWords, leftOutWords, runCost, suitesOf } from "./core/evals.js";
+import { evalTone, evalWords, describeLeftOut, runCost, suitesOf } from "./core/evals.js";
 import { scoreRange } from "./core/plot.js";
 import { useEvals } from "./feed.js";
 import { Rates } from "./marks.js";
@@ -214,7 +214,7 @@ function Line({ run, isHere, isChosen, onToggle }) {
                 <span class="cut eval-target" title=${line.target}>${line.target}</span>
                 <span>
                   ${h(Rates, { line })}
-                  ${leftOutWords(line) ? html` <span class="bad">${leftOutWords(line)}</span>` : null}
+                  ${describeLeftOut(line) ? html` <span class="bad">${describeLeftOut(line)}</span>` : null}
                 </span>
                 ${h(IntervalPlot, {
                   what: `Mean score of ${line.target}`,

@@ -25,9 +25,9 @@ function pathOf(run) {
   return `/api/evals/${encodeURIComponent(run)}`;
 }
 
-/** @param {string} path @param {Record<string, string>} said */
-function asked(path, said) {
-  const query = String(new URLSearchParams(Object.entries(said).filter(([, words]) => words)));
+/** @param {string} path @param {Record<string, string>} params */
+function withQuery(path, params) {
+  const query = String(new URLSearchParams(Object.entries(params).filter(([, words]) => words)));
   return query ? `${path}?${query}` : path;
 }
 
@@ -36,12 +36,12 @@ function asked(path, said) {
  * @param {(run: string) => boolean} isMine
  * @returns {(again: () => void) => () => void}
  */
-function calmly(isMine) {
+function throttledEvents(isMine) {
   return (again) => {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
-    const stop = onAnnounced("eval", (told) => {
-      if (!isMine(told.run) || timer !== undefined) return;
+    const stop = onAnnounced("eval", (event) => {
+      if (!isMine(event.run) || timer !== undefined) return;
       timer = setTimeout(() => {
         timer = undefined;
         again();
@@ -60,7 +60,7 @@ function calmly(isMine) {
  * @param {() => void} again
  * @param {number} ms
  */
-function useLooking(isWanted, again, ms) {
+function usePolling(isWanted, again, ms) {
   useEffect(() => {
     if (!isWanted) return undefined;
     const timer = setInterval(() => document.hidden || again(), ms);
@@ -71,11 +71,11 @@ function useLooking(isWanted, again, ms) {
 /** The newest runs, live; one that is begun elsewhere shows up too. @param {string} suite @param {number} limit */
 export function useEvals(suite, limit) {
   const followed = useFollowed(
-    () => /** @type {Promise<EvalBrief[]>} */ (get(asked("/api/evals", { suite, limit: String(limit) }))),
-    calmly(() => true),
+    () => /** @type {Promise<EvalBrief[]>} */ (get(withQuery("/api/evals", { suite, limit: String(limit) }))),
+    throttledEvents(() => true),
     [suite, limit],
   );
-  useLooking(true, followed.again, LOOK_MS * 2);
+  usePolling(true, followed.again, LOOK_MS * 2);
   return followed;
 }
 
@@ -89,33 +89,33 @@ let lastSeen = null;
 export function useEval(id) {
   const followed = useFollowed(
     () => /** @type {Promise<Eval>} */ (get(pathOf(id))),
-    calmly((run) => run === id),
+    throttledEvents((run) => run === id),
     [id],
   );
   if (followed.value) lastSeen = followed.value;
   const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
-  useLooking(value?.state === "running" && !value.is_here, followed.again, LOOK_MS);
+  usePolling(value?.state === "running" && !value.is_here, followed.again, LOOK_MS);
   return { ...followed, value };
 }
 
 /** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
 export function useEvalCase(id, name, target, trial) {
-  const path = asked(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
+  const path = withQuery(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
   const followed = useFollowed(
     () => /** @type {Promise<Case>} */ (get(path)),
-    calmly((run) => run === id),
+    throttledEvents((run) => run === id),
     [path],
   );
-  useLooking(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
+  usePolling(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
   return followed;
 }
 
 /** Two runs on the same cases. @param {string} a @param {string} b @param {string} targetA @param {string} targetB */
 export function useComparison(a, b, targetA, targetB) {
-  const path = asked("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
+  const path = withQuery("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
   return useFollowed(
     () => /** @type {Promise<Comparison>} */ (get(path)),
-    calmly((run) => run === a || run === b),
+    throttledEvents((run) => run === a || run === b),
     [path],
   );
 }
@@ -123,8 +123,8 @@ export function useComparison(a, b, targetA, targetB) {
 /** A suite over its runs. @param {string} suite */
 export function useTrend(suite) {
   return useFollowed(
-    () => /** @type {Promise<TrendPoint[]>} */ (get(asked("/api/evals/trend", { suite }))),
-    calmly(() => true),
+    () => /** @type {Promise<TrendPoint[]>} */ (get(withQuery("/api/evals/trend", { suite }))),
+    throttledEvents(() => true),
     [suite],
   );
 }
@@ -191,7 +191,7 @@ export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
  * @param {number} [turn]
  */
 export const mediaOf = (run, shown, turn) =>
-  asked(`${pathOf(run)}/case/media/#`, {
+  withQuery(`${pathOf(run)}/case/media/#`, {
     case: shown.case,
     target: shown.target,
     trial: String(shown.trial),

@@ -1,7 +1,7 @@
 // @ts-check
 /** “Make a case of this”: what is on record, proposed as a case, to be changed by a person and put into a suite. */
 
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
 import { toast } from "../../kit/toast.js";
@@ -31,7 +31,7 @@ export function MakeCase({ exchanges, onClose }) {
   const propose = async (/** @type {number | null} */ turn) => {
     const own = (latest.current += 1);
     try {
-      const told = await makeCase(exchanges, turn);
+      const response = await makeCase(exchanges, turn);
       if (own !== latest.current) return;
       if (made && text !== made.yaml) {
         const [before, beforeTurn] = [text, fromTurn];
@@ -45,11 +45,11 @@ export function MakeCase({ exchanges, onClose }) {
           },
         });
       }
-      setMade(told);
-      setText(told.yaml);
+      setMade(response);
+      setText(response.yaml);
       setFromTurn(turn);
       setRefusal(null);
-      setSuite((now) => now || (told.suites.includes(lastFile) ? lastFile : told.suites[0]) || NEW);
+      setSuite((now) => now || (response.suites.includes(lastFile) ? lastFile : response.suites[0]) || NEW);
     } catch (error) {
       if (own === latest.current) setRefusal(/** @type {Refusal} */ (error));
     }
@@ -181,7 +181,7 @@ function About({ made }) {
         ? html`<details class="fold-block" open=${placeholders.length <= 4}>
             <summary>
               <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${counted(placeholders.length, "placeholder")}</span>
+              <span class="fold-title">${countOf(placeholders.length, "placeholder")}</span>
               <span class="faint">for what is another each time</span>
             </summary>
             <dl class="fold-inside make-placeholders">

@@ -2,7 +2,7 @@
 /** Signs that say how something stands; each has its own shape and its word. */
 
 import { html } from "../../vendor/preact.js";
-import { MARKS, percent, scored } from "./core/evals.js";
+import { MARKS, percent, formatScore } from "./core/evals.js";
 
 /** @import { Standing, TargetLine } from "./core/evals.js" */
 
@@ -36,8 +36,8 @@ export function Rates({ line }) {
       line.mean === null
         ? null
         : html` <span class="soft">
-              · ${scored(line.mean)}
-              ${line.stderr === null ? "" : ` ± ${scored(line.stderr)}`}
+              · ${formatScore(line.mean)}
+              ${line.stderr === null ? "" : ` ± ${formatScore(line.stderr)}`}
             </span>`
     }
   </span>`;

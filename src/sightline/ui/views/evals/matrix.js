@@ -1,7 +1,7 @@
 // @ts-check
 /** Cases down, targets across: what became of each, the worst first. */
 
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -13,8 +13,8 @@ import {
   cellStanding,
   cellWords,
   MARKS,
-  scored,
-  shownRows,
+  formatScore,
+  filterRows,
   standingCounts,
   trialStanding,
   trialToOpen,
@@ -52,7 +52,7 @@ export function Matrix({ run, filter, order }) {
   const [here, setHere] = useState({ row: 0, column: 0 });
   const box = useRef(/** @type {HTMLInputElement | null} */ (null));
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
-  const rows = useMemo(() => shownRows(run.matrix, filter, order), [run.matrix, filter, order]);
+  const rows = useMemo(() => filterRows(run.matrix, filter, order), [run.matrix, filter, order]);
   const counts = useMemo(() => standingCounts(run.matrix), [run.matrix]);
   const targets = useMemo(
     () =>
@@ -65,11 +65,11 @@ export function Matrix({ run, filter, order }) {
     row: Math.min(here.row, Math.max(rows.length - 1, 0)),
     column: Math.min(here.column, Math.max(targets.length - 1, 0)),
   };
-  const among = useMemo(() => amongOf(filter, order), [filter, order]);
+  const among = useMemo(() => orderOf(filter, order), [filter, order]);
   const write = (/** @type {string} */ text) =>
-    go({ view: "eval", id: run.run, ...amongOf(text, order) }, { isReplacing: true });
+    go({ view: "eval", id: run.run, ...orderOf(text, order) }, { isReplacing: true });
   const setOrder = (/** @type {string} */ wanted) =>
-    go({ view: "eval", id: run.run, ...amongOf(filter, wanted) }, { isReplacing: true });
+    go({ view: "eval", id: run.run, ...orderOf(filter, wanted) }, { isReplacing: true });
   // It is drawn by then, and the next key finds it.
   const focusSoon = (/** @type {{ row: number, column: number }} */ to) =>
     queueMicrotask(() =>
@@ -169,8 +169,8 @@ export function Matrix({ run, filter, order }) {
       <span class="faint number" role="status">
         ${
           rows.length === run.matrix.length
-            ? counted(rows.length, "case")
-            : `${rows.length} of ${counted(run.matrix.length, "case")}`
+            ? countOf(rows.length, "case")
+            : `${rows.length} of ${countOf(run.matrix.length, "case")}`
         }
       </span>
       <label class="check" title="Failures first, or as the suite has them (o)">
@@ -231,7 +231,7 @@ export function Matrix({ run, filter, order }) {
  */
 
 /** @param {string} filter @param {string} order @returns {Among} */
-function amongOf(filter, order) {
+function orderOf(filter, order) {
   return { ...(filter && { filter }), ...(order === "suite" && { order }) };
 }
 
@@ -274,7 +274,9 @@ function CellView({ run, name, target, cell, place, isHere, among }) {
   const trials = cell?.trials ?? [];
   const reason = trials.find((trial) => trial.reason)?.reason ?? "";
   const inside = html`<span class="cell-mark" aria-hidden="true">${MARKS[standing]}</span>
-    <span class="cell-score number">${score === null ? (standing === "open" ? "" : standing) : scored(score)}</span>
+    <span class="cell-score number">
+      ${score === null ? (standing === "open" ? "" : standing) : formatScore(score)}
+    </span>
     ${
       trials.length > 1
         ? html`<span class="cell-trials" aria-hidden="true">

@@ -5,20 +5,20 @@
  */
 
 import { h, html } from "../../vendor/preact.js";
-import { scored, signed } from "./core/evals.js";
+import { formatScore, formatDifference } from "./core/evals.js";
 import { bins, distributionWords, intervalWords, scale, ticks } from "./core/plot.js";
 
 /** @import { Range } from "./core/plot.js" */
 
 /** Where a value lies, in percent of the width. @param {Range} range */
-export function across(range) {
+export function percentOf(range) {
   const place = scale(range, 0, 100);
   return (/** @type {number} */ value) => `${Math.min(Math.max(place(value), 0), 100).toFixed(3)}%`;
 }
 
 /** The numbers below a plot. @param {{ range: Range, isSigned?: boolean, count?: number }} props */
 export function Axis({ range, isSigned = false, count = 4 }) {
-  const x = across(range);
+  const x = percentOf(range);
   const marks = ticks(range, { count, isSigned });
   return html`<svg class="plot axis" height="16" aria-hidden="true">
     ${marks.map(
@@ -40,7 +40,7 @@ export function Axis({ range, isSigned = false, count = 4 }) {
  *   isSigned?: boolean, height?: number }} props
  */
 export function IntervalPlot({ what, mean, low, high, range, level = 0.95, isSigned = false, height = 20 }) {
-  const x = across(range);
+  const x = percentOf(range);
   const middle = height / 2;
   const cap = Math.min(5, middle - 2);
   return html`<svg
@@ -82,7 +82,7 @@ const TALL = 72;
  * @param {{ name: string, side: "a" | "b", scores: readonly number[], most: number, range: Range }} props
  */
 export function Histogram({ name, side, scores, most, range }) {
-  const x = across(range);
+  const x = percentOf(range);
   const made = bins(scores, range);
   const mean = scores.length ? scores.reduce((sum, each) => sum + each, 0) / scores.length : null;
   const high = (/** @type {number} */ count) => (count / Math.max(most, 1)) * (TALL - 16);
@@ -91,7 +91,7 @@ export function Histogram({ name, side, scores, most, range }) {
     <figcaption>
       <span class=${`side-mark ${side}`} aria-hidden="true"></span>
       <b class="cut">${name}</b>
-      <span class="soft number">${scores.length} scores${mean === null ? "" : `, mean ${scored(mean)}`}</span>
+      <span class="soft number">${scores.length} scores${mean === null ? "" : `, mean ${formatScore(mean)}`}</span>
     </figcaption>
     <svg class="plot bars" height=${TALL} role="img" aria-label=${distributionWords(name, scores)}>
       ${ticks(range, { count: 5 }).map(
@@ -147,7 +147,12 @@ export function DifferencePlot({ lines, level, range, better, worse }) {
 export function DifferenceBar({ difference, range }) {
   const place = scale(range, 0, 100);
   const [from, to] = [place(Math.min(difference, 0)), place(Math.max(difference, 0))];
-  return html`<svg class="plot difference-bar" height="14" role="img" aria-label=${`Difference ${signed(difference)}`}>
+  return html`<svg
+    class="plot difference-bar"
+    height="14"
+    role="img"
+    aria-label=${`Difference ${formatDifference(difference)}`}
+  >
     <line class="zero" x1="50%" x2="50%" y1="0" y2="14" />
     ${
       difference

@@ -119,7 +119,7 @@ function withoutLastEnd({ before, after }) {
 }
 
 /** How the file stands after a change. @param {{ saving: Saving, onRerun: () => void }} props */
-export function SavedNote({ saving, onRerun }) {
+export function SavingNote({ saving, onRerun }) {
   const { done, isStale, isBusy } = saving;
   return html`${
     isStale

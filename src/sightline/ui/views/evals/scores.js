@@ -7,7 +7,7 @@
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { isNoteworthy, scoreFacts, verdictStanding } from "./core/case.js";
-import { scored } from "./core/evals.js";
+import { formatScore } from "./core/evals.js";
 import { Mark } from "./marks.js";
 
 /** @import { Check, Score } from "./core/case.js" */
@@ -33,7 +33,11 @@ function Branch({ score, depth }) {
     <b class="score-name">${score.name || score.type}</b>
     ${score.name && score.type && score.name !== score.type ? html`<span class="faint">${score.type}</span>` : null}
     <span class="score-number number">
-      ${score.score == null ? html`<span class="faint">${verdictStanding(score.verdict)}</span>` : scored(score.score)}
+      ${
+        score.score == null
+          ? html`<span class="faint">${verdictStanding(score.verdict)}</span>`
+          : formatScore(score.score)
+      }
     </span>
     ${facts.length ? html`<span class="score-facts faint">${facts.join(" · ")}</span>` : null}`;
   return html`<li class=${`score-branch ${score.verdict}`}>

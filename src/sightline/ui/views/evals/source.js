@@ -5,7 +5,7 @@ import { JsonView } from "../../kit/json-view.js";
 import { h, html, useMemo } from "../../vendor/preact.js";
 import { pathOf, pathWords } from "./core/case.js";
 import { saveInSuite } from "./feed.js";
-import { SavedNote } from "./saving.js";
+import { SavingNote } from "./saving.js";
 
 /** @import { Case } from "./core/case.js" */
 /** @import { Saving } from "./saving.js" */
@@ -25,7 +25,7 @@ export function Source({ run, shown, saving, onRerun }) {
   if (!place && !text) return null;
   return html`<section class="case-source" aria-label="In the suite">
     <h2>In the suite ${place ? html`<code class="soft">${place}</code>` : null}</h2>
-    ${h(SavedNote, { saving, onRerun })}
+    ${h(SavingNote, { saving, onRerun })}
     ${
       text
         ? html`<p class="faint">

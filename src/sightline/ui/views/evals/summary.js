@@ -2,7 +2,7 @@
 /** What a run came to, target by target, with the intervals of the means drawn. */
 
 import { h, html } from "../../vendor/preact.js";
-import { gradersOf, leftOutWords, percent, scored, spentWords } from "./core/evals.js";
+import { gradersOf, describeLeftOut, percent, formatScore, describeSpending } from "./core/evals.js";
 import { scoreRange } from "./core/plot.js";
 import { Axis, IntervalPlot } from "./plots.js";
 
@@ -56,14 +56,14 @@ function Total({ line, range }) {
                 ${line.passed} of ${line.passed + line.failed}
               </span>`
       }
-      ${leftOutWords(line) ? html`<span class="bad eval-left">${leftOutWords(line)}</span>` : null}
+      ${describeLeftOut(line) ? html`<span class="bad eval-left">${describeLeftOut(line)}</span>` : null}
     </td>
     <td class="number">
       ${
         line.mean === null
           ? html`<span class="faint">no score</span>`
-          : html`${scored(line.mean)}
-              ${line.stderr === null ? null : html`<span class="soft"> ± ${scored(line.stderr)}</span>`}`
+          : html`${formatScore(line.mean)}
+              ${line.stderr === null ? null : html`<span class="soft"> ± ${formatScore(line.stderr)}</span>`}`
       }
     </td>
     <td class="plot-cell">
@@ -75,23 +75,23 @@ function Total({ line, range }) {
         range,
       })}
     </td>
-    <td class="wide-cell number soft">${spentWords(line)}</td>
+    <td class="wide-cell number soft">${describeSpending(line)}</td>
   </tr>`;
 }
 
 /** What the numbers mean; each sentence names its target where there are several. @param {{ run: Eval }} props */
 function Sentences({ run }) {
-  const said = run.summary.flatMap((line) =>
+  const notes = run.summary.flatMap((line) =>
     line.said.map((sentence) => (run.summary.length > 1 ? `${line.target}: ${sentence}` : sentence)),
   );
-  if (!said.length) return null;
+  if (!notes.length) return null;
   return html`<details class="fold-block">
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="fold-title">In words</span>
-      <span class="faint cut fold-summary">${said[0]}</span>
+      <span class="faint cut fold-summary">${notes[0]}</span>
     </summary>
-    <ul class="fold-inside eval-said">${said.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>
+    <ul class="fold-inside eval-said">${notes.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>
   </details>`;
 }
 
@@ -100,9 +100,8 @@ function Graders({ graders, targets }) {
   const rows = gradersOf(graders);
   const cell = (/** @type {GraderLine | undefined} */ line) =>
     line
-      ? html`${line.mean === null ? html`<span class="faint">no score</span>` : scored(line.mean)} <span class="faint">
-            ${line.passes} of ${line.n}
-          </span>
+      ? html`${line.mean === null ? html`<span class="faint">no score</span>` : formatScore(line.mean)}${" "}
+          <span class="faint">${line.passes} of ${line.n}</span>
           ${line.not_graded ? html` <span class="bad">${line.not_graded} not graded</span>` : null}`
       : "";
   return html`<details class="fold-block eval-graders">

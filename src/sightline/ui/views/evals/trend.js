@@ -7,8 +7,17 @@ import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
 import { h, html, useMemo } from "../../vendor/preact.js";
-import { percent, scored } from "./core/evals.js";
-import { apart, changeWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "./core/plot.js";
+import { percent, formatScore } from "./core/evals.js";
+import {
+  spreadLabels,
+  changeWords,
+  intervalWords,
+  scale,
+  scoreRange,
+  ticks,
+  trendOf,
+  trendWords,
+} from "./core/plot.js";
 import { NotThere } from "./eval.js";
 import { useTrend } from "./feed.js";
 
@@ -98,7 +107,7 @@ function Plot({ trend }) {
             : null,
         )}
         ${trend.lines.map((line, index) =>
-          h(Drawn, { key: line.target, line, index, count: trend.lines.length, x, y }),
+          h(TrendLine, { key: line.target, line, index, count: trend.lines.length, x, y }),
         )}
       </svg>
       ${h(Labels, { trend, y })}
@@ -122,7 +131,7 @@ function Plot({ trend }) {
  * @param {{ line: Line, index: number, count: number, x: (place: number) => number, y: (value: number) => number, key?:
  *   string }} props
  */
-function Drawn({ line, index, count, x, y }) {
+function TrendLine({ line, index, count, x, y }) {
   // Targets of one run stand beside each other, so that their intervals do not hide one another.
   const aside = (index - (count - 1) / 2) * Math.min(1.1, 5 / count);
   const at = (/** @type {Placed} */ point) => `${x(point.place) + aside}%`;
@@ -150,7 +159,7 @@ function Drawn({ line, index, count, x, y }) {
             `${line.target}, ${stamp(point.at)}. ` + intervalWords("Mean score", point.mean, point.low, point.high)
           }
         >
-          <title>${`${line.target}, ${stamp(point.at)}: ${scored(point.mean)}`}</title>
+          <title>${`${line.target}, ${stamp(point.at)}: ${formatScore(point.mean)}`}</title>
           ${shape(index, at(point), y(point.mean))}
         </a>
       </g>`,
@@ -178,12 +187,12 @@ function shape(index, x, y) {
 /** What changed last, in words. @param {{ trend: Trend }} props */
 function Changes({ trend }) {
   const now = Date.now() / 1000;
-  const told = trend.lines
+  const rows = trend.lines
     .map((line) => ({ target: line.target, change: changeWords(line, line.points.length - 1, (at) => when(at, now)) }))
     .filter(({ change }) => change);
-  if (!told.length) return null;
+  if (!rows.length) return null;
   return html`<ul class="eval-said soft" aria-label="The last run against the one before">
-    ${told.map(
+    ${rows.map(
       ({ target, change }) => html`<li key=${target}>${trend.lines.length > 1 ? `${target}: ` : ""}${change}</li>`,
     )}
   </ul>`;
@@ -199,7 +208,7 @@ function Labels({ trend, y }) {
       at: y(line.points.at(-1)?.mean ?? 0),
     }))
     .filter(({ last }) => last?.place === trend.runs.length - 1);
-  const moved = apart(ends, 15, TALL - BOTTOM);
+  const moved = spreadLabels(ends, 15, TALL - BOTTOM);
   return html`<ul class="trend-labels" aria-hidden="true">
     ${ends.map(
       ({ target, kind }, index) => html`<li
@@ -252,10 +261,10 @@ function Cell({ line, index }) {
   if (!point) return html`<span class="faint">–</span>`;
   const change = changeWords(line, index, stamp);
   const isTold = point.finding === "better" || point.finding === "worse";
-  return html`<b>${scored(point.mean)}</b>
+  return html`<b>${formatScore(point.mean)}</b>
     ${
       point.low !== null && point.high !== null
-        ? html`<span class="soft"> ${scored(point.low)} to ${scored(point.high)}</span>`
+        ? html`<span class="soft"> ${formatScore(point.low)} to ${formatScore(point.high)}</span>`
         : null
     }
     <span class="faint"> ${percent(point.pass_rate)}</span>

@@ -15,10 +15,10 @@ export const rules = signal([]);
 export const canHold = signal(false);
 
 /** Ask for the mode and the rules. */
-export async function fetchHolding() {
+export async function fetchInterception() {
   try {
-    const [told, listed] = await Promise.all([get("/api/interception"), get("/api/rules")]);
-    mode.value = told.mode;
+    const [interception, listed] = await Promise.all([get("/api/interception"), get("/api/rules")]);
+    mode.value = interception.mode;
     rules.value = listed;
     canHold.value = true;
   } catch (error) {
@@ -43,18 +43,18 @@ export async function setMode(wanted) {
  * @param {Rule[]} wanted
  */
 export async function saveRules(wanted) {
-  const told = await put("/api/rules", wanted);
-  rules.value = Array.isArray(told) ? told : wanted;
+  const response = await put("/api/rules", wanted);
+  rules.value = Array.isArray(response) ? response : wanted;
   // The first rules switch holding on, as long as nobody has chosen a mode.
-  void fetchHolding();
+  void fetchInterception();
 }
 
 /** Begin to follow; called once. A hold can use up a rule, or the mode `next`; another page can change both. */
-export function followHolding() {
-  void fetchHolding();
-  onReconnect(fetchHolding);
+export function startInterception() {
+  void fetchInterception();
+  onReconnect(fetchInterception);
   onFact((fact) => {
-    if (fact.kind === "held") void fetchHolding();
+    if (fact.kind === "held") void fetchInterception();
   });
-  addEventListener("focus", () => void fetchHolding());
+  addEventListener("focus", () => void fetchInterception());
 }

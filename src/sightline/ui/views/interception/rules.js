@@ -1,12 +1,12 @@
 // @ts-check
 /** The rules that decide what is held, let pass or dropped. */
 
-import { marked } from "../../kit/core/filter.js";
+import { splitAtError } from "../../kit/core/filter.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { moved, newRule, refusalOf, sentence, written } from "./core/interception.js";
+import { moveItem, newRule, refusalOf, sentence, rulesToSend } from "./core/interception.js";
 import { mode, rules as kept, saveRules, setMode } from "./feed.js";
 
 /** @import { Refusal, Rule } from "./core/interception.js" */
@@ -30,7 +30,7 @@ export function Rules({ onClose }) {
     event.preventDefault();
     setSaving(true);
     try {
-      await saveRules(written(list));
+      await saveRules(rulesToSend(list));
       toast(list.length ? "The rules are in force for what comes next." : "There are no rules any more.");
       onClose();
     } catch (error) {
@@ -76,8 +76,8 @@ export function Rules({ onClose }) {
               index,
               count: list.length,
               refusal: refusal?.rule === index ? refusal : null,
-              onChange: (/** @type {Partial<Rule>} */ told) => change(index, told),
-              onMove: (/** @type {-1 | 1} */ step) => setList(moved(list, index, step)),
+              onChange: (/** @type {Partial<Rule>} */ values) => change(index, values),
+              onMove: (/** @type {-1 | 1} */ step) => setList(moveItem(list, index, step)),
               onRemove: () => setList(list.filter((_, place) => place !== index)),
             }),
           )}
@@ -198,7 +198,7 @@ function RuleError({ refusal, text }) {
   const { error } = refusal;
   if (!error)
     return html`<p class="rule-error" role="alert">${refusal.message} <span class="soft">${refusal.hint}</span></p>`;
-  const [before, wrong, after] = marked(text, error);
+  const [before, wrong, after] = splitAtError(text, error);
   return html`<div class="rule-error" role="alert">
     <pre class="caret-text">${before}<mark>${wrong}</mark>${after}</pre>
     <p>${error.message}. <span class="soft">${error.hint}</span></p>

@@ -10,7 +10,7 @@ import { wireDialect } from "./desk.js";
 /** @import { Desk } from "./desk.js" */
 
 /** @param {string} text */
-export async function copied(text) {
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     toast("Copied.");

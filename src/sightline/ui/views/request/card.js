@@ -8,8 +8,8 @@ import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { copied, insert } from "./actions.js";
-import { band, predicted, short } from "./core/budget.js";
+import { copyText, insert } from "./actions.js";
+import { band, predictTokens, short } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
 import { rolesOf } from "./core/messages.js";
 import { JsonPane, TextPane } from "./editing.js";
@@ -94,7 +94,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
     ${
       section.deleted || !isNear
         ? null
-        : (section.answers ?? []).map((call) => h(AnsweredCall, { key: call.call_id, call, onGo: props.onActive }))
+        : (section.answers ?? []).map((call) => h(CallLink, { key: call.call_id, call, onGo: props.onActive }))
     }
     <div class=${isNear ? "card-body" : "card-body card-waiting"}>
       ${isNear ? h(CardBody, { ...props, canEdit }) : section.text.slice(0, 400)}
@@ -136,7 +136,7 @@ function CardHead(props) {
   const { desk, section, isEditable, isEdited, canEdit, editing } = props;
   const typed = editing === null ? null : desk.typedLength.value;
   const isTyped = typed && typed.name === section.id;
-  const tokens = isTyped ? predicted(section.tokens ?? null, section.text.length, typed.length) : section.tokens;
+  const tokens = isTyped ? predictTokens(section.tokens ?? null, section.text.length, typed.length) : section.tokens;
   const total = (desk.view.peek()?.tokens?.estimate ?? 0) + (tokens?.tokens ?? 0) - (section.tokens?.tokens ?? 0);
   const share = tokens && total ? Math.round((tokens.tokens / total) * 100) : 0;
   return html`<header class="card-head">
@@ -226,7 +226,7 @@ function CardHead(props) {
 function choicesOf({ desk, section, isEditable, dialect }) {
   /** @type {Choice[]} */
   const choices = [
-    { label: "Copy text", run: () => void copied(section.text || section.parts.map((part) => part.text).join("\n")) },
+    { label: "Copy text", run: () => void copyText(section.text || section.parts.map((part) => part.text).join("\n")) },
     {
       label: "Show in Wire",
       detail: section.pointer,
@@ -265,7 +265,7 @@ function choicesOf({ desk, section, isEditable, dialect }) {
 }
 
 /** @param {{ call: import("./core/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
-function AnsweredCall({ call, onGo }) {
+function CallLink({ call, onGo }) {
   const args = call.arguments.length > 160 ? `${call.arguments.slice(0, 160)}…` : call.arguments;
   return html`<button type="button" class="answered" title="Go to the call" onClick=${() => onGo(call.section)}>
     <span class="faint">answers</span> <b>${call.name}</b>

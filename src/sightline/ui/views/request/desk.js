@@ -5,7 +5,7 @@ import { get, onFact, onReconnect, post } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
-import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "./core/exchange.js";
+import { isHeld, isOver, lacksSections, mergeView, moveOperation, problemsBySection } from "./core/exchange.js";
 
 /** @import { Fact, Section, View } from "./core/exchange.js" */
 /** @import { Operation, Target } from "../../kit/core/edits.js" */
@@ -106,11 +106,11 @@ export class Desk {
   /** @param {View} answer */
   _take(answer) {
     const old = this.view.value;
-    if (lacks(old, answer)) {
+    if (lacksSections(old, answer)) {
       void this.load();
       return;
     }
-    const view = merged(old, answer);
+    const view = mergeView(old, answer);
     batch(() => {
       this.view.value = view;
       this.frames.value = (view.facts ?? []).filter((fact) => fact.kind === "frame");
@@ -293,7 +293,7 @@ export class Desk {
 
   /** @param {string} id @param {-1 | 1} by */
   move(id, by) {
-    const operation = moved(this.sections.peek(), id, by);
+    const operation = moveOperation(this.sections.peek(), id, by);
     if (operation) void this.apply(operation);
   }
 

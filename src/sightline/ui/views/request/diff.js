@@ -3,7 +3,7 @@
 
 import { get } from "../../kit/api.js";
 import { clientName, money, when } from "../../kit/core/format.js";
-import { indentedRows, scan } from "../../kit/core/json.js";
+import { rowsOf, scan } from "../../kit/core/json.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
@@ -97,8 +97,8 @@ export function Diff({ desk }) {
 /** @param {{ item: Item, key?: string }} props */
 function Entry({ item }) {
   const [isOpen, setOpen] = useState(item.change !== "same" && item.change !== "moved");
-  const before = laidOut(item.before?.text ?? "");
-  const after = laidOut(item.after?.text ?? "");
+  const before = layOutJson(item.before?.text ?? "");
+  const after = layOutJson(item.after?.text ?? "");
   return html`<section class=${`diff-entry ${item.change}`} aria-label=${`${item.label}: ${WORDS[item.change]}`}>
     <button type="button" class="diff-head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
@@ -118,11 +118,11 @@ function Entry({ item }) {
 }
 
 /** JSON on one line is read line by line. @param {string} text */
-function laidOut(text) {
+function layOutJson(text) {
   if (text.includes("\n") || !looksLikeJson(text)) return text;
   const root = scan(text);
   return root
-    ? indentedRows(text, root)
+    ? rowsOf(text, root)
         .map((row) => "  ".repeat(row.indent) + text.slice(row.from, row.to))
         .join("\n")
     : text;

@@ -75,13 +75,13 @@ function stateName(view) {
 
 /** @param {{ view: View }} props */
 function Facts({ view }) {
-  const told = [
+  const details = [
     view.status ? html`<span class=${view.status >= 400 ? "bad" : ""}>${view.status}</span>` : null,
     view.elapsed != null ? html`<span title="Until the last byte">${duration(view.elapsed)}</span>` : null,
     typeof view.cost === "number" ? html`<span title="Cost">${money(view.cost)}</span>` : null,
     html`<span title=${stamp(view.at)} class="faint">${new Date(view.at * 1000).toLocaleTimeString("en-GB")}</span>`,
   ].filter(Boolean);
-  return html`<span class="request-facts number soft">${told}</span>`;
+  return html`<span class="request-facts number soft">${details}</span>`;
 }
 
 /** Others that wait, in order of arrival. @param {{ view: View }} props */
@@ -274,14 +274,14 @@ function Countdown({ view }) {
     return () => clearInterval(timer);
   }, []);
   if (!view.hold) return null;
-  const told = holdClock(view.hold, now);
+  const clock = holdClock(view.hold, now);
   return html`<span
-    class=${told.isUrgent ? "countdown urgent" : "countdown"}
+    class=${clock.isUrgent ? "countdown urgent" : "countdown"}
     role="timer"
-    aria-label=${`Held for ${told.waited}. ${told.text}`}
+    aria-label=${`Held for ${clock.waited}. ${clock.text}`}
   >
-    <span class="number soft">held ${told.waited}</span>
-    ${told.text ? html`<span class="number countdown-left">${told.text}</span>` : null}
+    <span class="number soft">held ${clock.waited}</span>
+    ${clock.text ? html`<span class="number countdown-left">${clock.text}</span>` : null}
   </span>`;
 }
 

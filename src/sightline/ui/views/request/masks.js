@@ -79,7 +79,7 @@ export function Masks({ desk, onClose }) {
         return html`<li key=${mask.id ?? index} class="mask">
           <span class="chip">${SCOPES[mask.scope ?? "session"] ?? mask.scope}</span>
           ${mask.name ? html`<code class="cut">${mask.name}</code>` : null}
-          <span class="mask-what">${said(mask)}</span>
+          <span class="mask-what">${describeMask(mask)}</span>
           <span class="card-gap"></span>
           ${
             outcome
@@ -91,7 +91,7 @@ export function Masks({ desk, onClose }) {
           <button
             type="button"
             class="button quiet"
-            aria-label=${`Stop: ${said(mask)}`}
+            aria-label=${`Stop: ${describeMask(mask)}`}
             onClick=${() => void remove(mask)}
           >
             Stop
@@ -104,7 +104,7 @@ export function Masks({ desk, onClose }) {
 }
 
 /** @param {{ old?: string, new?: string }[]} hunks */
-function changed(hunks) {
+function describeHunks(hunks) {
   const cut = (/** @type {string} */ text) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
   const words = hunks
     .slice(0, 2)
@@ -113,7 +113,7 @@ function changed(hunks) {
 }
 
 /** @param {Mask} mask */
-function said(mask) {
+function describeMask(mask) {
   if (mask.kind === "strip" && mask.strip) {
     const { class: what, older_than: age, tool } = mask.strip;
     if (what === "thinking") return "leave out all thinking";
@@ -121,7 +121,7 @@ function said(mask) {
     return `leave out tool results older than ${age ?? 0} turns`;
   }
   if (mask.kind === "patch")
-    return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${changed(mask.hunks ?? [])}`;
+    return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${describeHunks(mask.hunks ?? [])}`;
   const words = mask.label || (mask.text ? `“${mask.text.slice(0, 90)}${mask.text.length > 90 ? "…" : ""}”` : "");
   const where = typeof mask.anchor === "object" && mask.anchor?.kind ? `${mask.anchor.kind} section` : "section";
   return mask.kind === "delete" ? `delete a ${where} ${words}` : `another text for a ${where}: ${words}`;

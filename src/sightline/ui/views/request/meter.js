@@ -25,11 +25,11 @@ export const Meter = memo(function Meter(
   /** @type {{ tokens: Tokens | undefined, isPending?: boolean }} */ { tokens, isPending },
 ) {
   const drawn = useMemo(() => bar(tokens), [tokens]);
-  const usage = counted(tokens);
+  const usage = usageLine(tokens);
   if (tokens?.estimate == null && !drawn.segments.length)
     return usage ? html`<div class="meter"><div class="meter-legend">${usage}</div></div>` : null;
   const reserve = drawn.reserve ? `, ${whole(drawn.reserve)} kept for the reply` : "";
-  const said = drawn.window
+  const label = drawn.window
     ? `${whole(drawn.used)} of ${whole(drawn.window)} tokens${reserve}: ${WORDS[drawn.verdict]}`
     : `${whole(drawn.used)} tokens; the model's window is not known`;
   const about = drawn.low === drawn.high ? "" : "≈ ";
@@ -41,8 +41,8 @@ export const Meter = memo(function Meter(
       aria-valuemin="0"
       aria-valuemax=${drawn.window ?? drawn.used}
       aria-valuenow=${drawn.used}
-      aria-valuetext=${said}
-      title=${said}
+      aria-valuetext=${label}
+      title=${label}
     >
       ${drawn.segments.map(
         (part) =>
@@ -73,7 +73,7 @@ export const Meter = memo(function Meter(
       }
     </div>
     <div class="meter-legend">
-      <span class="meter-total number" title=${said}>
+      <span class="meter-total number" title=${label}>
         <b>${about}${short(drawn.used)}</b>
         ${drawn.window ? html` / ${short(drawn.window)}` : null} tokens
         ${
@@ -101,7 +101,7 @@ export const Meter = memo(function Meter(
 });
 
 /** What the provider says that it counted. @param {Tokens | undefined} tokens */
-function counted(tokens) {
+function usageLine(tokens) {
   if (tokens?.input_tokens == null && tokens?.output_tokens == null) return null;
   const cached = tokens.cached_tokens ? `, ${short(tokens.cached_tokens)} of it cached` : "";
   return html`<span class="meter-usage soft number">

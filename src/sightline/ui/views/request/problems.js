@@ -22,7 +22,7 @@ export function Problems({ desk, problems, isEditable }) {
         ${
           isEditable
             ? (problem.fixes ?? []).map(
-                (fix) => html`<button type="button" class="button fix" onClick=${() => void fixed(desk, fix)}>
+                (fix) => html`<button type="button" class="button fix" onClick=${() => void applyFix(desk, fix)}>
                   ${sentence(fix.label)}
                 </button>`,
               )
@@ -39,7 +39,7 @@ function sentence(text) {
 }
 
 /** @param {Desk} desk @param {import("./core/exchange.js").Fix} fix */
-async function fixed(desk, fix) {
+async function applyFix(desk, fix) {
   const operations = fix.operations;
   const isDone = await desk.apply(
     operations.length === 1 ? /** @type {any} */ (operations[0]) : { op: "batch", operations },

@@ -7,7 +7,7 @@ import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { copied } from "./actions.js";
+import { copyText } from "./actions.js";
 import { isHeld } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
@@ -30,7 +30,7 @@ function useReply(desk) {
   const isAsking = useRef(false);
   const isMissed = useRef(false);
   const [again, setAgain] = useState(0);
-  const heard = desk.heard.value;
+  const stream = desk.heard.value;
   const state = desk.view.value?.state;
   useEffect(() => {
     // One question at a time: the next follows the answer, however fast pieces arrive.
@@ -52,7 +52,7 @@ function useReply(desk) {
       answer ? PAUSE : 0,
     );
     return () => clearTimeout(timer);
-  }, [desk, heard, state, again]);
+  }, [desk, stream, state, again]);
   return { answer, problem };
 }
 
@@ -100,7 +100,9 @@ export function Reply({ desk }) {
         class="button"
         disabled=${!answer || hasNothing}
         onClick=${() =>
-          void copied(isRaw ? (answer?.raw ?? "") : parts.map((part) => part.text ?? part.arguments ?? "").join("\n"))}
+          void copyText(
+            isRaw ? (answer?.raw ?? "") : parts.map((part) => part.text ?? part.arguments ?? "").join("\n"),
+          )}
       >
         ${h(Icon, { name: "copy" })}Copy
       </button>

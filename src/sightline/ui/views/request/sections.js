@@ -4,7 +4,7 @@
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { copied, insert } from "./actions.js";
+import { copyText, insert } from "./actions.js";
 import { Card } from "./card.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
@@ -177,7 +177,7 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
       { keys: "home", label: "First section", group, run: () => step(-1e9) },
       { keys: "end", label: "Last section", group, run: () => step(1e9) },
       { keys: "m", label: "Show texts rendered or as written", group, run: flipSource },
-      { keys: "y", label: "Copy the section's text", group, run: on((section) => copied(section.text)) },
+      { keys: "y", label: "Copy the section's text", group, run: on((section) => copyText(section.text)) },
       ...whileHeld,
       ...whole,
     ],

@@ -1,7 +1,7 @@
 // @ts-check
 /** When what happened: the hold, the attempts, the first byte, and every piece of the reply over time. */
 
-import { counted, whole } from "../../kit/core/format.js";
+import { countOf, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { columnsOf, duration, sinceRelease, ticks, timeline } from "./core/timeline.js";
 
@@ -70,9 +70,9 @@ function Chart({ drawn }) {
   const columns = columnsOf(drawn.pieces, drawn.span, Math.max(20, Math.floor(room / 4)));
   const most = Math.max(1, ...columns);
   const first = drawn.pieces[0];
-  const said = drawn.stretches.map((each) => `${each.label} ${duration(each.to - each.from)}`).join(", ");
+  const label = drawn.stretches.map((each) => `${each.label} ${duration(each.to - each.from)}`).join(", ");
   return html`<div class="chart" ref=${box}>
-    <svg width=${width} height=${height} role="img" aria-label=${`Timeline over ${duration(drawn.span)}: ${said}`}>
+    <svg width=${width} height=${height} role="img" aria-label=${`Timeline over ${duration(drawn.span)}: ${label}`}>
       ${ticks(drawn.span, Math.max(2, Math.floor(room / 110))).map(
         (at) => html`<g key=${at} class="chart-tick">
           <line x1=${x(at)} x2=${x(at)} y1="18" y2=${height} />
@@ -159,7 +159,7 @@ function Log({ drawn }) {
           {
             at: pieces[0].at,
             kind: "frame",
-            label: `First byte; ${counted(pieces.length, "frame")}, ${whole(drawn.bytes)} bytes in all`,
+            label: `First byte; ${countOf(pieces.length, "frame")}, ${whole(drawn.bytes)} bytes in all`,
           },
         ]
       : []),

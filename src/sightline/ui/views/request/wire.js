@@ -2,12 +2,12 @@
 /** The exact bytes: as they will leave, as they came, or as they were answered, with every edited place marked. */
 
 import { bytes } from "../../kit/api.js";
-import { exactRows, indentedRows, nodeAt, scan, wrapped } from "../../kit/core/json.js";
-import { changedRanges } from "../../kit/core/text-diff.js";
+import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
+import { rangesOfChanges } from "../../kit/core/text-diff.js";
 import { FixedList } from "../../kit/fixed-list.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { copied } from "./actions.js";
+import { copyText } from "./actions.js";
 import { isHeld, proof } from "./core/exchange.js";
 
 /** @import { Row } from "../../kit/core/json.js" */
@@ -17,7 +17,7 @@ const ROW = 18;
 /** @typedef {{ text: string, size: number, sha256: string, isText: boolean }} Body */
 
 /** @param {string} path @returns {Promise<Body>} */
-async function loaded(path) {
+async function loadBody(path) {
   const data = await bytes(path);
   let text;
   let isText = true;
@@ -27,11 +27,11 @@ async function loaded(path) {
     text = new TextDecoder().decode(data);
     isText = false;
   }
-  return { text, size: data.length, sha256: await hashed(data), isText };
+  return { text, size: data.length, sha256: await sha256Of(data), isText };
 }
 
 /** The hash of what is shown is worked out here, from the bytes that were got. @param {Uint8Array} data */
-export async function hashed(data) {
+export async function sha256Of(data) {
   if (!globalThis.crypto?.subtle) return "";
   const digest = await crypto.subtle.digest("SHA-256", /** @type {any} */ (data));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -51,7 +51,7 @@ export function Wire({ desk }) {
     let isThere = true;
     void desk
       .flush()
-      .then(() => loaded(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`))
+      .then(() => loadBody(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`))
       .then(
         (found) => isThere && (setBody(found), setProblem("")),
         (error) => isThere && (setBody(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
@@ -66,7 +66,7 @@ export function Wire({ desk }) {
     return () => void (isThere = false);
   }, [desk, of, wasEdited]);
   const marks = useMemo(
-    () => (body && original !== null && of === "sent" ? changedRanges(original, body.text) : []),
+    () => (body && original !== null && of === "sent" ? rangesOfChanges(original, body.text) : []),
     [body, original, of],
   );
   const choices = [
@@ -95,7 +95,7 @@ export function Wire({ desk }) {
       </label>
       <span class="card-gap"></span>
       ${body ? h(Hash, { desk, body, of }) : null}
-      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copied(body.text)}>
+      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copyText(body.text)}>
         ${h(Icon, { name: "copy" })}Copy
       </button>
     </div>
@@ -122,10 +122,10 @@ async function originalOf(desk) {
 /** @param {{ desk: Desk, body: Body, of: string }} props */
 function Hash({ desk, body, of }) {
   const view = desk.view.value;
-  const told = proof(view);
+  const claim = proof(view);
   const expected =
     of === "sent"
-      ? told.sent || view?.body_sha256
+      ? claim.sent || view?.body_sha256
       : of === "held"
         ? view?.body_sha256
         : of === "received"
@@ -133,12 +133,12 @@ function Hash({ desk, body, of }) {
           : view?.hashes?.reply;
   const isSame = !body.sha256 || !expected || expected === body.sha256;
   const words =
-    of !== "sent" ? "" : told.state === "same" ? "sent = shown" : told.state === "different" ? "sent ≠ shown" : "";
+    of !== "sent" ? "" : claim.state === "same" ? "sent = shown" : claim.state === "different" ? "sent ≠ shown" : "";
   return html`<span class="wire-hash">
     ${
       words
-        ? html`<span class=${`proof ${told.state}`}>
-            ${h(Icon, { name: told.state === "same" ? "check" : "warn" })}
+        ? html`<span class=${`proof ${claim.state}`}>
+            ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
             ${words}
           </span>`
         : null
@@ -183,7 +183,7 @@ export function Bytes({ desk, body, marks, isIndented }) {
   }, []);
   const tree = useMemo(() => scan(text), [text]);
   const rows = useMemo(() => {
-    if (isIndented && tree) return indentedRows(text, tree).flatMap((row) => wrapped(row, text, columns));
+    if (isIndented && tree) return rowsOf(text, tree).flatMap((row) => wrapRow(row, text, columns));
     return exactRows(text, columns);
   }, [text, tree, isIndented, columns]);
   const pointer = desk.shownPointer.value;
@@ -191,7 +191,7 @@ export function Bytes({ desk, body, marks, isIndented }) {
     const node = pointer && tree ? nodeAt(text, tree, pointer) : null;
     return node ? /** @type {[number, number]} */ ([node.start, node.end]) : null;
   }, [pointer, tree]);
-  const hits = useMemo(() => found(text, find), [text, find]);
+  const hits = useMemo(() => findAll(text, find), [text, find]);
   const target = find
     ? (hits[place % Math.max(1, hits.length)]?.[0] ?? -1)
     : aimed
@@ -272,7 +272,7 @@ export function Bytes({ desk, body, marks, isIndented }) {
 const MOST_HITS = 2000;
 
 /** @param {string} text @param {string} wanted @returns {[number, number][]} */
-function found(text, wanted) {
+function findAll(text, wanted) {
   /** @type {[number, number][]} */
   const hits = [];
   if (!wanted) return hits;

@@ -5,12 +5,12 @@
  */
 
 import { argumentsLine } from "../../kit/core/answers.js";
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { CallDecision } from "./call-decision.js";
-import { amount, reachedWords, spendings, stateWords } from "./core/runs.js";
+import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
 import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
 
 /** @import { Decision, Pending, PendingCall, Reached, Run } from "./core/runs.js" */
@@ -105,17 +105,17 @@ export function RunControls({ run, hasLink = true }) {
       }
     </header>
     ${run.paused ? html`<p class="run-note soft" role="status">${run.paused.line}</p>` : null}
-    ${run.pending ? h(Asked, { run, pending: run.pending, attempts: attempts.current }) : null}
+    ${run.pending ? h(Question, { run, pending: run.pending, attempts: attempts.current }) : null}
     ${run.state === "interrupted" && !isWaiting ? h(Resume, { run, calls: [] }) : null}
   </section>`;
 }
 
 /** @param {{ run: Run }} props */
 function StepSwitch({ run }) {
-  const told = run.is_stepping ?? false;
-  const [isOn, setOn] = useState(told);
+  const isStepping = run.is_stepping ?? false;
+  const [isOn, setOn] = useState(isStepping);
   // Before the next click, which it would take back.
-  useLayoutEffect(() => setOn(told), [told]);
+  useLayoutEffect(() => setOn(isStepping), [isStepping]);
   const toggle = async () => {
     setOn(!isOn);
     if (!(await setStepping(run.id, !isOn))) setOn(isOn);
@@ -129,14 +129,14 @@ function StepSwitch({ run }) {
 }
 
 /** @param {{ run: Run, pending: Pending, attempts: Record<string, string> }} props */
-function Asked({ run, pending, attempts }) {
+function Question({ run, pending, attempts }) {
   switch (pending.step) {
     case "approve":
       return h(Approve, { run, calls: pending.calls, objections: pending.objections ?? {}, attempts });
     case "confirm":
       return h(Confirm, { run, reached: pending.reached });
     case "hold":
-      return h(Held, { run, exchange: pending.exchange });
+      return h(HoldQuestion, { run, exchange: pending.exchange });
     default:
       return h(Resume, { run, calls: pending.calls });
   }
@@ -171,7 +171,7 @@ function Approve({ run, calls, objections, attempts }) {
       ${
         calls.length === 1
           ? html`The model wants to call <code>${calls[0].name}</code>. Nothing runs before you say so.`
-          : `The model wants to make ${counted(calls.length, "call")}. Nothing runs before you decide about each.`
+          : `The model wants to make ${countOf(calls.length, "call")}. Nothing runs before you decide about each.`
       }
     </p>
     <ul class="run-calls">
@@ -213,7 +213,7 @@ function Approve({ run, calls, objections, attempts }) {
 }
 
 /** @param {{ run: Run, exchange: string }} props */
-function Held({ run, exchange }) {
+function HoldQuestion({ run, exchange }) {
   return html`<div class="run-asked">
     <p class="run-question">
       ${h(Icon, { name: "pause" })}
@@ -235,7 +235,7 @@ function Confirm({ run, reached }) {
     setSending(false);
   };
   return html`<div class="run-asked">
-    <p class="run-question">${h(Icon, { name: "warn" })}${reachedWords(reached)}</p>
+    <p class="run-question">${h(Icon, { name: "warn" })}${describeLimit(reached)}</p>
     <div class="run-all">
       <button type="button" class="button primary" disabled=${isSending} onClick=${() => void answer(true)}>
         ${reached.raised != null ? `Go on, up to ${amount(reached.name, reached.raised)}` : "Go on"}

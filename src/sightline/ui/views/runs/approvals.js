@@ -1,12 +1,12 @@
 // @ts-check
 /** What runs without being asked about, because somebody said so for all runs; it can be taken back. */
 
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { ruleWords } from "./core/runs.js";
-import { forget, useApprovals } from "./feed.js";
+import { revokeApproval, useApprovals } from "./feed.js";
 
 /** @import { ApprovalShown } from "./feed.js" */
 
@@ -18,7 +18,7 @@ export function Approvals({ version }) {
     return html`<p class="note run-note" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
   if (!approvals?.length) return null;
   const takeBack = async (/** @type {ApprovalShown} */ approval) => {
-    if (!(await forget(approval))) return;
+    if (!(await revokeApproval(approval))) return;
     toast(`${approval.tool} is asked about again.`);
     again();
   };
@@ -30,7 +30,7 @@ export function Approvals({ version }) {
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="fold-title">Always allowed</span>
-      <span class="faint number">${counted(approvals.length, "rule")}</span>
+      <span class="faint number">${countOf(approvals.length, "rule")}</span>
     </summary>
     <ul class="fold-inside approval-list" aria-label="Always allowed">
       ${approvals.map(

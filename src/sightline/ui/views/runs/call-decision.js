@@ -8,7 +8,7 @@ import { Editor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { argumentsText, isSameArguments, openArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
+import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
 
 /** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
@@ -235,7 +235,7 @@ function RuleForm({ call, args, onAllow }) {
     ruling: "allow",
     ...(used.length ? { arguments: Object.fromEntries(used.map((each) => [each.pointer, each.pattern])) } : {}),
   };
-  const open = openArguments(args, rule);
+  const open = freeArguments(args, rule);
   return html`<form
     class="decision-form is-tall"
     onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), onAllow(rule))}

@@ -7,7 +7,7 @@ import { LineDiff } from "../../kit/line-diff.js";
 import { go } from "../../kit/navigation.js";
 import { RichText } from "../../kit/rich-text.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { comparedRounds, parsedArguments, argumentsText, roundLine, spendings, stateWords } from "./core/runs.js";
+import { compareRounds, parseArguments, argumentsText, roundLine, spendings, stateWords } from "./core/runs.js";
 import { useRun } from "./feed.js";
 import { RunCallView } from "./round.js";
 
@@ -24,7 +24,7 @@ export function CompareRuns({ a, b }) {
   );
   const trouble = left.trouble ?? right.trouble;
   const rounds = useMemo(
-    () => (left.run && right.run ? comparedRounds(left.run.rounds, right.run.rounds) : []),
+    () => (left.run && right.run ? compareRounds(left.run.rounds, right.run.rounds) : []),
     [left.run, right.run],
   );
   if (!left.run || !right.run) {
@@ -115,7 +115,7 @@ function Pair({ round }) {
       ${h(Side, { round: round.left, name: "left" })}
       ${h(Side, { round: round.right, name: "right" })}
     </div>
-    ${round.calls.map((call, index) => h(ComparedCall, { key: String(index), call }))}
+    ${round.calls.map((call, index) => h(CallComparison, { key: String(index), call }))}
     ${
       round.left && round.right && round.left.text !== round.right.text && round.left.text && round.right.text
         ? html`<details class="fold-block">
@@ -157,7 +157,7 @@ const WORDS = {
 };
 
 /** @param {{ call: ComparedRound["calls"][number], key?: string }} props */
-function ComparedCall({ call }) {
+function CallComparison({ call }) {
   const { left, right, difference } = call;
   return html`<div class=${difference ? "compared-call" : "compared-call is-same"}>
     <p class="compared-call-head">
@@ -174,7 +174,7 @@ function ComparedCall({ call }) {
     </div>
     ${
       left && right && difference === "arguments"
-        ? h(LineDiff, { before: argumentsText(parsedArguments(left)), after: argumentsText(parsedArguments(right)) })
+        ? h(LineDiff, { before: argumentsText(parseArguments(left)), after: argumentsText(parseArguments(right)) })
         : null
     }
     ${

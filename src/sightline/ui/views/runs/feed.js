@@ -32,8 +32,8 @@ export function useFollowed(ask, follow, inputs) {
       if (isAsking) return;
       isAsking = true;
       try {
-        const told = await ask();
-        if (isThere) (setValue(() => told), setTrouble(null));
+        const response = await ask();
+        if (isThere) (setValue(() => response), setTrouble(null));
       } catch (error) {
         if (isThere) setTrouble(/** @type {Error & { hint?: string }} */ (error));
       }
@@ -57,7 +57,7 @@ export function useFollowed(ask, follow, inputs) {
 export function useRun(id) {
   const followed = useFollowed(
     () => /** @type {Promise<Run>} */ (get(pathOf(id))),
-    (again) => onAnnounced("run", (told) => told.run === id && again()),
+    (again) => onAnnounced("run", (event) => event.run === id && again()),
     [id],
   );
   return { run: followed.value, trouble: followed.trouble, again: followed.again };
@@ -83,7 +83,7 @@ export function useApprovals(version) {
 }
 
 /** Ask about such calls again; whether that was taken. @param {ApprovalShown} approval */
-export async function forget({ tool, place, arguments: patterns }) {
+export async function revokeApproval({ tool, place, arguments: patterns }) {
   try {
     await post("/api/approvals/forget", { tool, place, arguments: patterns });
     return true;
@@ -104,7 +104,7 @@ function pathOf(id) {
  * @param {string} what
  * @param {unknown} body
  */
-async function tell(id, what, body) {
+async function postToRun(id, what, body) {
   try {
     await post(`${pathOf(id)}/${what}`, body);
     return true;
@@ -115,12 +115,12 @@ async function tell(id, what, body) {
 }
 
 /** @param {string} id @param {Record<string, Decision>} decisions */
-export const decide = (id, decisions) => tell(id, "decide", { decisions });
+export const decide = (id, decisions) => postToRun(id, "decide", { decisions });
 /** @param {string} id @param {boolean} goesOn */
-export const confirmLimit = (id, goesOn) => tell(id, "confirm", { goes_on: goesOn });
+export const confirmLimit = (id, goesOn) => postToRun(id, "confirm", { goes_on: goesOn });
 /** @param {string} id @param {boolean} now at once, or after the step */
-export const stopRun = (id, now) => tell(id, "stop", { now });
+export const stopRun = (id, now) => postToRun(id, "stop", { now });
 /** @param {string} id @param {Record<string, "again" | "skip">} midFlight */
-export const resumeRun = (id, midFlight) => tell(id, "resume", { mid_flight: midFlight });
+export const resumeRun = (id, midFlight) => postToRun(id, "resume", { mid_flight: midFlight });
 /** @param {string} id @param {boolean} on */
-export const setStepping = (id, on) => tell(id, "step", { on });
+export const setStepping = (id, on) => postToRun(id, "step", { on });

@@ -7,7 +7,7 @@ import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { RichText } from "../../kit/rich-text.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { argumentsText, fateOf, roundLine } from "./core/runs.js";
+import { argumentsText, outcomeOf, roundLine } from "./core/runs.js";
 
 /** @import { Round, RunCall } from "./core/runs.js" */
 
@@ -55,7 +55,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
         ? html`<div class="round-body">
             ${
               round.thinking
-                ? h(Folded, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
+                ? h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
                 : null
             }
             ${round.text ? h(RichText, { text: round.text, isLive }) : null}
@@ -98,7 +98,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
 }
 
 /** @param {{ title: string, children: any }} props */
-function Folded({ title, children }) {
+function FoldBlock({ title, children }) {
   const [isOpen, setOpen] = useState(false);
   return html`<details
     class="fold-block thinking"
@@ -111,7 +111,7 @@ function Folded({ title, children }) {
 
 /** @param {{ call: RunCall, key?: string }} props */
 export function RunCallView({ call }) {
-  const { state, words } = fateOf(call);
+  const { state, words } = outcomeOf(call);
   const wrote = argumentsText(readable(call.arguments));
   const ran = call.ran == null ? wrote : argumentsText(call.ran);
   const notes = html`

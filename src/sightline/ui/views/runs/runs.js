@@ -1,7 +1,7 @@
 // @ts-check
 /** Every run that is on record, the newest first. */
 
-import { counted, duration, money, short, stamp, when } from "../../kit/core/format.js";
+import { countOf, duration, money, short, stamp, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -141,7 +141,7 @@ function Line({ run, isHere, isChosen, onToggle }) {
     <td class="wide-cell number">${run.rounds}</td>
     <td
       class="wide-cell number"
-      title=${run.spent?.tool_calls != null ? counted(run.spent.tool_calls, "tool call") : null}
+      title=${run.spent?.tool_calls != null ? countOf(run.spent.tool_calls, "tool call") : null}
     >
       ${short(run.spent?.tokens)}
     </td>

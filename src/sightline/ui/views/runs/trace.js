@@ -7,7 +7,7 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { RunControls } from "./approval.js";
-import { reachedWords, spans, spendings, stateWords, toneOf } from "./core/runs.js";
+import { describeLimit, spans, spendings, stateWords, toneOf } from "./core/runs.js";
 import { useRun } from "./feed.js";
 import { RoundView } from "./round.js";
 
@@ -47,7 +47,7 @@ export function Trace({ id }) {
     <div class="runs-body">
       ${run.state === "ended" ? null : h(RunControls, { run, hasLink: false })}
       ${h(Rounds, { key: run.id, run })}
-      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${reachedWords(run.reached)}</p>` : null}
+      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${describeLimit(run.reached)}</p>` : null}
       ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note run-note">${note}</p>`)}
       ${h(Amendments, { run })}
     </div>

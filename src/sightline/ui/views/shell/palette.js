@@ -2,7 +2,7 @@
 /** Everything that can be done, and every exchange that is known, by some of its letters. */
 
 import { when } from "../../kit/core/format.js";
-import { ranked } from "../../kit/core/ranking.js";
+import { rank } from "../../kit/core/ranking.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { shortcuts } from "../../kit/keyboard.js";
@@ -25,9 +25,9 @@ export function Palette({ onClose }) {
   const [chosen, setChosen] = useState(0);
   /** @type {{ current: HTMLUListElement | null }} */
   const list = useRef(null);
-  const commands = useMemo(known, []);
+  const commands = useMemo(commandsNow, []);
   const found = useMemo(() => {
-    const best = ranked(commands, text).slice(0, MOST);
+    const best = rank(commands, text).slice(0, MOST);
     return text.trim()
       ? [...best, searchFor(text.trim())]
       : best
@@ -106,7 +106,7 @@ export function Palette({ onClose }) {
 }
 
 /** @returns {Command[]} */
-function known() {
+function commandsNow() {
   const now = Date.now() / 1000;
   const waiting = held.value.map((line) => ({
     label: `Held: ${line.title || line.model || line.id}`,

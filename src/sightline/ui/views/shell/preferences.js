@@ -54,13 +54,13 @@ export async function toggleNotifications() {
 
 onHeld((line) => {
   if (!notifies.value || !document.hidden) return;
-  const told = new Notification("A request is held", {
+  const notification = new Notification("A request is held", {
     body: [line.model, line.session].filter(Boolean).join(" · "),
     tag: line.id,
   });
-  told.onclick = () => {
+  notification.onclick = () => {
     focus();
     toExchange(line.id);
-    told.close();
+    notification.close();
   };
 });

@@ -3,7 +3,7 @@
 
 import { ApiError, get, onFact, onReconnect } from "../../kit/api.js";
 import { computed, signal } from "../../vendor/preact.js";
-import { folded, heldOf, merged } from "./core/lines.js";
+import { applyFacts, onlyHeld, mergeLines } from "./core/lines.js";
 
 /** @import { Line } from "./core/lines.js" */
 
@@ -48,13 +48,13 @@ let loading = null;
  * Show what a filter takes, from the newest on.
  * @param {string} wanted
  */
-export async function show(wanted) {
+export async function showFilter(wanted) {
   filter.value = wanted;
   loading?.abort();
   const own = (loading = new AbortController());
   if (!lines.value.length) condition.value = "loading";
   try {
-    const found = await page(wanted, "", PAGE, own.signal);
+    const found = await fetchLines(wanted, "", PAGE, own.signal);
     if (own.signal.aborted) return;
     lines.value = found;
     isComplete.value = found.length < PAGE;
@@ -70,15 +70,15 @@ export async function show(wanted) {
 let isFetchingMore = false;
 
 /** The next older page. */
-export async function more() {
+export async function loadOlder() {
   const last = lines.value.at(-1);
   if (isComplete.value || isFetchingMore || !last) return;
   isFetchingMore = true;
   const wanted = filter.value;
   try {
-    const found = await page(wanted, last.id, PAGE);
+    const found = await fetchLines(wanted, last.id, PAGE);
     if (wanted !== filter.value) return;
-    lines.value = merged(lines.value, found);
+    lines.value = mergeLines(lines.value, found);
     isComplete.value = found.length < PAGE;
   } catch {
     // The next scroll asks again; whether the server is there at all, the banner says.
@@ -94,7 +94,7 @@ export async function more() {
  * @param {AbortSignal} [signal]
  * @returns {Promise<Line[]>}
  */
-async function page(wanted, before, limit, signal) {
+async function fetchLines(wanted, before, limit, signal) {
   const query = new URLSearchParams({ filter: wanted, limit: String(limit), ...(before && { before }) });
   return (await get(`/api/exchanges?${query}`, { signal })).exchanges;
 }
@@ -109,25 +109,25 @@ const waiting = [];
 let drawing;
 
 /** @param {import("../../kit/api.js").Fact} fact */
-function noticed(fact) {
+function onTrafficFact(fact) {
   if (fact.kind === "frame" || fact.kind === "edited") return;
   waiting.push(fact);
-  drawing ??= setTimeout(fold, DRAWN);
-  if (fact.kind === "held") heldNow(fact.exchange);
+  drawing ??= setTimeout(drawFacts, DRAWN);
+  if (fact.kind === "held") addHeld(fact.exchange);
   else if (fact.kind !== "received") held.value = without(held.value, fact.exchange);
   touched.add(fact.exchange);
-  timer ??= setTimeout(caughtUp, TOGETHER);
+  timer ??= setTimeout(catchUp, TOGETHER);
 }
 
 /** Draw what has come since: in a burst the list is put in order once for many facts. */
-function fold() {
+function drawFacts() {
   drawing = undefined;
-  lines.value = folded(lines.value, waiting.splice(0), { isFiltered: filter.value !== "" });
+  lines.value = applyFacts(lines.value, waiting.splice(0), { isFiltered: filter.value !== "" });
 }
 
 /** @param {string} id */
-function heldNow(id) {
-  fold();
+function addHeld(id) {
+  drawFacts();
   const line = lines.value.find((each) => each.id === id) ?? { id, at: Date.now() / 1000, state: "held" };
   held.value = [...without(held.value, id), { ...line, state: "held" }];
   for (const each of heldListeners) each(line);
@@ -142,20 +142,20 @@ function without(kept, id) {
 }
 
 /** Ask for the lines that facts have touched. */
-async function caughtUp() {
+async function catchUp() {
   timer = undefined;
   const wanted = filter.value;
   const ids = touched;
   touched = new Set();
   try {
-    const fresh = await page(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE));
+    const fresh = await fetchLines(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE));
     const rest = [...ids].filter(
       (id) => !fresh.some((line) => line.id === id) && lines.value.some((line) => line.id === id),
     );
     if (wanted !== filter.value) return;
-    if (rest.length > SINGLE) return void show(wanted);
-    const single = await Promise.all(rest.map((id) => page(`id:${id}`, "", 1)));
-    if (wanted === filter.value) lines.value = merged(lines.value, [...fresh, ...single.flat()]);
+    if (rest.length > SINGLE) return void showFilter(wanted);
+    const single = await Promise.all(rest.map((id) => fetchLines(`id:${id}`, "", 1)));
+    if (wanted === filter.value) lines.value = mergeLines(lines.value, [...fresh, ...single.flat()]);
     held.value = held.value.map((line) => lines.value.find((each) => each.id === line.id) ?? line);
   } catch {
     for (const id of ids) touched.add(id); // asked again with the next fact, or when the connection is back
@@ -165,17 +165,17 @@ async function caughtUp() {
 /** All that waits, whatever the list shows. */
 async function fetchHeld() {
   try {
-    held.value = heldOf(await page("state:held", "", PAGE));
+    held.value = onlyHeld(await fetchLines("state:held", "", PAGE));
   } catch {
-    held.value = heldOf(lines.value);
+    held.value = onlyHeld(lines.value);
   }
 }
 
 /** Begin to follow; called once. */
-export function follow() {
-  onFact(noticed);
+export function startTraffic() {
+  onFact(onTrafficFact);
   onReconnect(() => {
-    void show(filter.value);
+    void showFilter(filter.value);
     void fetchHeld();
   });
   void fetchHeld();

@@ -1,7 +1,17 @@
 // @ts-check
 /** One row of the list: an exchange, a conversation, or what is folded away. */
 
-import { clientName, counted, duration, money, running, short, stamp, when, whole } from "../../kit/core/format.js";
+import {
+  clientName,
+  countOf,
+  duration,
+  money,
+  formatRunning,
+  short,
+  stamp,
+  when,
+  whole,
+} from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
@@ -45,10 +55,10 @@ const DIALECTS = {
  *   onActivate: (row: Row) => void }} RowProps
  */
 
-export const TrafficRow = memo(drawn);
+export const TrafficRow = memo(renderRow);
 
 /** @param {RowProps} props */
-function drawn(props) {
+function renderRow(props) {
   const { row } = props;
   switch (row.kind) {
     case "heading":
@@ -60,9 +70,9 @@ function drawn(props) {
     case "conversation":
       return conversationRow(props, row);
     case "more":
-      return foldRow(props, `${counted(row.hidden, "earlier turn")}`, false);
+      return foldRow(props, `${countOf(row.hidden, "earlier turn")}`, false);
     default:
-      return foldRow(props, counted(row.conversation.sides.length, "side request"), row.isOpen);
+      return foldRow(props, countOf(row.conversation.sides.length, "side request"), row.isOpen);
   }
 }
 
@@ -77,8 +87,8 @@ function attributes(props, kind) {
     "aria-rowindex": props.index + 1,
     class: `row ${kind}${props.isActive ? " is-active" : ""}`,
     "aria-selected": props.isActive,
-    onClick: (/** @type {MouseEvent} */ event) => clicked(event, props),
-    onAuxClick: (/** @type {MouseEvent} */ event) => clicked(event, props),
+    onClick: (/** @type {MouseEvent} */ event) => onRowClick(event, props),
+    onAuxClick: (/** @type {MouseEvent} */ event) => onRowClick(event, props),
   };
 }
 
@@ -87,7 +97,7 @@ function attributes(props, kind) {
  * @param {MouseEvent} event
  * @param {RowProps} props
  */
-function clicked(event, { row, onActivate }) {
+function onRowClick(event, { row, onActivate }) {
   const isBeside = event.ctrlKey || event.metaKey || event.button === 1;
   if (isBeside && row.kind === "line")
     open(hashOf({ view: "request", id: row.line.id, tab: "sections" }), "_blank", "noopener");
@@ -118,11 +128,11 @@ function lineRow(props, row) {
     <span class="cell c-tokens" role="gridcell">${h(Tokens, { line, most: props.most })}</span>
     <span class="cell c-cost number" role="gridcell">${money(line.cost)}</span>
     <span class="cell c-first number" role="gridcell">${duration(line.first_byte)}</span>
-    <span class="cell c-time number" role="gridcell">${h(Elapsed, { line, now: props.now })}</span>
+    <span class="cell c-time number" role="gridcell">${h(ElapsedTime, { line, now: props.now })}</span>
     <span class="cell c-losses number" role="gridcell">
       ${
         line.losses
-          ? html`<span class="loss" title=${`${counted(line.losses, "thing")} not carried by the translation`}>
+          ? html`<span class="loss" title=${`${countOf(line.losses, "thing")} not carried by the translation`}>
               ${line.losses}
             </span>`
           : ""
@@ -169,7 +179,7 @@ function conversationRow(props, row) {
       ${h(Icon, { name: "right" })}
     </span>
     <span class="cut conversation-title">${titleOf(conversation) || "Conversation"}</span>
-    <span class="turns number">${counted(conversation.lines.length, "turn")}</span>`;
+    <span class="turns number">${countOf(conversation.lines.length, "turn")}</span>`;
   const isFolded = row.openness === "none";
   const liveliest = stateOf(conversation);
   const state = isFolded && liveliest !== "finished" ? h(State, { line: { ...newest, state: liveliest } }) : null;
@@ -202,7 +212,7 @@ function conversationRow(props, row) {
       role="gridcell"
       title=${
         sums.unpriced && sums.cost != null
-          ? `At least: the price of ${counted(sums.unpriced, "exchange")} is not known`
+          ? `At least: the price of ${countOf(sums.unpriced, "exchange")} is not known`
           : null
       }
     >
@@ -321,8 +331,8 @@ function tokenWords({ input_tokens: input, output_tokens: output }) {
 }
 
 /** @param {{ line: Line, now: number }} props */
-function Elapsed({ line, now }) {
+function ElapsedTime({ line, now }) {
   if (line.elapsed != null) return html`${duration(line.elapsed)}`;
   const isRunning = ["received", "held", "sending"].includes(line.state);
-  return isRunning && now > line.at ? html`<span class="running">${running(now - line.at)}</span>` : null;
+  return isRunning && now > line.at ? html`<span class="running">${formatRunning(now - line.at)}</span>` : null;
 }

@@ -1,14 +1,14 @@
 // @ts-check
 /** The list of all that passes: held ones on top, then conversations, the newest first. */
 
-import { counted } from "../../kit/core/format.js";
+import { countOf } from "../../kit/core/format.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, lastOpened, toExchange } from "../../kit/navigation.js";
 import { VirtualList } from "../../kit/virtual-list.js";
 import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { mostTokens, rowsOf } from "./core/lines.js";
-import { condition, filter as shown, isComplete, lines, more, show, trouble } from "./feed.js";
+import { condition, filter as shown, isComplete, lines, loadOlder, showFilter, trouble } from "./feed.js";
 import { COLUMNS, TrafficRow } from "./row.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
 
@@ -59,7 +59,7 @@ function activate(row) {
 }
 
 /** @param {import("./core/lines.js").Row} row */
-function clicked(row) {
+function onRowClick(row) {
   active.value = row.key;
   activate(row);
 }
@@ -67,7 +67,7 @@ function clicked(row) {
 /** @param {{ filter: string, onConnect: () => void }} props */
 export function Traffic({ filter, onConnect }) {
   const isNarrow = useNarrow();
-  useEffect(() => void show(filter), [filter]);
+  useEffect(() => void showFilter(filter), [filter]);
   useLayoutEffect(() => {
     if (!active.value && lastOpened.value) active.value = lastOpened.value;
   }, []);
@@ -86,7 +86,7 @@ export function Traffic({ filter, onConnect }) {
       isNarrow,
       isActive: index === place,
       index,
-      onActivate: clicked,
+      onActivate: onRowClick,
     });
   const leave = () => {
     if (!active.value && list.length) move(1);
@@ -101,7 +101,7 @@ export function Traffic({ filter, onConnect }) {
         onLeave: leave,
       })}
       <span class="traffic-count faint number" role="status">
-        ${list.length ? counted(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
+        ${list.length ? countOf(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
       </span>
     </div>
     ${
@@ -127,7 +127,7 @@ export function Traffic({ filter, onConnect }) {
           heights: (isNarrow ? tallHeights : heights).value,
           active: place,
           render,
-          onNearEnd: more,
+          onNearEnd: loadOlder,
           attributes: {
             tabindex: 0,
             role: "treegrid",
@@ -149,7 +149,7 @@ export function Traffic({ filter, onConnect }) {
 function bodyFor(filter, onConnect) {
   if (condition.value === "loading") return h(Loading, {});
   if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage")
-    return h(Failure, { error: trouble.value, onRetry: () => void show(filter) });
+    return h(Failure, { error: trouble.value, onRetry: () => void showFilter(filter) });
   if (lines.value.length) return null;
   return shown.value
     ? h(NothingFound, { onClear: () => go({ view: "traffic", filter: "" }) })

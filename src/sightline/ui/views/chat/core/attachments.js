@@ -1,7 +1,7 @@
 // @ts-check
 /** What can be sent along with a question: which kinds, how large, and what is said of those that cannot. */
 
-import { counted } from "../../../kit/core/format.js";
+import { countOf } from "../../../kit/core/format.js";
 
 /**
  * `data` is base64, as it will be sent.
@@ -88,7 +88,7 @@ export function kindOf(file) {
  * @returns {{ taken: { file: F, kind: Item["kind"], media_type: string }[], refused: { name: string, why: string, hint:
  *   string }[] }}
  */
-export function sorted(files, already = []) {
+export function sortFiles(files, already = []) {
   let total = already.reduce((sum, item) => sum + item.size, 0);
   /** @type {{ file: F, kind: Item["kind"], media_type: string }[]} */
   const taken = [];
@@ -108,19 +108,19 @@ export function sorted(files, already = []) {
     else if (file.size > LARGEST)
       refused.push({
         name,
-        why: `has ${sized(file.size)}; ${sized(LARGEST)} are the most.`,
+        why: `has ${formatBytes(file.size)}; ${formatBytes(LARGEST)} are the most.`,
         hint: "Make it smaller, or attach a part of it.",
       });
     else if (already.length + taken.length >= MOST)
       refused.push({
         name,
-        why: `is one too many: ${counted(MOST, "attachment")} are the most.`,
+        why: `is one too many: ${countOf(MOST, "attachment")} are the most.`,
         hint: "Remove others first.",
       });
     else if (total + file.size > LARGEST_TOGETHER)
       refused.push({
         name,
-        why: `makes it more than ${sized(LARGEST_TOGETHER)} together.`,
+        why: `makes it more than ${formatBytes(LARGEST_TOGETHER)} together.`,
         hint: "Send some with the next question.",
       });
     else {
@@ -135,8 +135,8 @@ export function sorted(files, already = []) {
  * 12 bytes, 3.4 KB, 20 MB.
  * @param {number} bytes
  */
-export function sized(bytes) {
-  if (bytes < 1000) return counted(bytes, "byte");
+export function formatBytes(bytes) {
+  if (bytes < 1000) return countOf(bytes, "byte");
   const [size, unit] = bytes < 1024 * 1000 ? [bytes / 1024, "KB"] : [bytes / 1024 / 1024, "MB"];
   return `${size < 9.95 ? size.toFixed(1).replace(/\.0$/, "") : Math.round(size)} ${unit}`;
 }

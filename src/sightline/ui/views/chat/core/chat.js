@@ -1,7 +1,7 @@
 // @ts-check
 /** What the chat says in words and numbers, and what follows from where things stand. */
 
-import { counted, money, duration, whole } from "../../../kit/core/format.js";
+import { countOf, money, duration, whole } from "../../../kit/core/format.js";
 
 /** @typedef {import("../../../api-types.d.ts").Block} Block */
 /** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
@@ -88,18 +88,18 @@ export function standingOf(pair, index, start) {
  * @param {AnswerShown} answer
  * @returns {{ text: string, help: string }[]}
  */
-export function taken(answer) {
+export function usageOf(answer) {
   const found = [];
   const usage = answer.usage;
-  const told = usage?.input_tokens ?? null;
-  if (answer.run && answer.predicted != null && told != null) {
+  const reported = usage?.input_tokens ?? null;
+  if (answer.run && answer.predicted != null && reported != null) {
     found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted in all`,
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted in all`,
       help: "Prompt tokens: predicted for the first request, and reported by the provider for all requests",
     });
-  } else if (answer.predicted != null && told != null) {
+  } else if (answer.predicted != null && reported != null) {
     found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(told)} counted`,
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted`,
       help: "Tokens of the prompt: what was predicted, and what the provider reports",
     });
   } else if (answer.predicted != null)
@@ -107,8 +107,8 @@ export function taken(answer) {
       text: `~${whole(answer.predicted)} predicted`,
       help: "Tokens of the prompt; the provider has not reported any",
     });
-  else if (told != null)
-    found.push({ text: `${whole(told)} in`, help: "Tokens of the prompt, as the provider reports" });
+  else if (reported != null)
+    found.push({ text: `${whole(reported)} in`, help: "Tokens of the prompt, as the provider reports" });
   if (usage?.output_tokens != null)
     found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
   if (answer.cost != null)
@@ -124,7 +124,7 @@ export function isLeft(pair) {
 }
 
 /** Why an answer ended before its end; empty where it did not. @param {AnswerShown} answer */
-export function brokenOff(answer) {
+export function whyIncomplete(answer) {
   switch (answer.finish) {
     case "cancelled":
       return "broken off";
@@ -189,7 +189,7 @@ export function hasCommand(text) {
  * @returns {HudGroup[]}
  */
 export function hud(view, settings) {
-  const told = view.last?.telemetry ?? null;
+  const telemetry = view.last?.telemetry ?? null;
   const { room } = view;
   const parameters = [
     row("Model", view.model),
@@ -200,44 +200,44 @@ export function hud(view, settings) {
     row("Tools", room.tools),
     row("For history", room.history),
     row("Predicted history", view.history_tokens),
-    row("CPT", settings.charsPerToken ?? told?.charsPerToken),
-    row("NTA (trim attempts)", settings.maxTrimAttempts ?? told?.maxTrimAttempts),
+    row("CPT", settings.charsPerToken ?? telemetry?.charsPerToken),
+    row("NTA (trim attempts)", settings.maxTrimAttempts ?? telemetry?.maxTrimAttempts),
     row("Estimation", settings.estimation),
   ];
-  const trimming = told
+  const trimming = telemetry
     ? [
-        row("stage", told.stage),
-        row("predictedMessageCount (X)", told.predictedMessageCount),
-        row("trimmedCount (T)", told.trimmedCount),
-        row("sentCount", told.sentCount),
-        row("attemptsUsed", told.attemptsUsed),
-        row("predictedHistoryTokens", told.predictedHistoryTokens),
-        row("predictedTotalTokens", told.predictedTotalTokens),
-        row("attemptHistoryTokens", told.attemptHistoryTokens),
-        row("attemptTotalTokens", told.attemptTotalTokens),
-        row("AUT", told.AUT),
-        row("remainingReserve", told.remainingReserve),
-        row("preflightTrimmedCount", told.preflightTrimmedCount),
-        row("trimmingRemovedTokens", told.trimmingRemovedTokens),
-        row("finalDeliveredTokens", told.finalDeliveredTokens),
-        row("reportedInputTokens", told.reportedInputTokens),
+        row("stage", telemetry.stage),
+        row("predictedMessageCount (X)", telemetry.predictedMessageCount),
+        row("trimmedCount (T)", telemetry.trimmedCount),
+        row("sentCount", telemetry.sentCount),
+        row("attemptsUsed", telemetry.attemptsUsed),
+        row("predictedHistoryTokens", telemetry.predictedHistoryTokens),
+        row("predictedTotalTokens", telemetry.predictedTotalTokens),
+        row("attemptHistoryTokens", telemetry.attemptHistoryTokens),
+        row("attemptTotalTokens", telemetry.attemptTotalTokens),
+        row("AUT", telemetry.AUT),
+        row("remainingReserve", telemetry.remainingReserve),
+        row("preflightTrimmedCount", telemetry.preflightTrimmedCount),
+        row("trimmingRemovedTokens", telemetry.trimmingRemovedTokens),
+        row("finalDeliveredTokens", telemetry.finalDeliveredTokens),
+        row("reportedInputTokens", telemetry.reportedInputTokens),
         row("summary", view.last?.trim_summary),
       ]
     : [{ label: "Nothing was sent yet", value: "" }];
   const trouble = view.last?.trouble ?? null;
   const error =
-    trouble || told?.lastErrorMessage
+    trouble || telemetry?.lastErrorMessage
       ? [
           row("code", trouble?.code),
           row("label", trouble?.label),
-          row("message", trouble?.message ?? told?.lastErrorMessage),
-          row("overflowMatched", told?.overflowMatched),
+          row("message", trouble?.message ?? telemetry?.lastErrorMessage),
+          row("overflowMatched", telemetry?.overflowMatched),
           row("hint", trouble?.hint),
         ]
       : [{ label: "None", value: "" }];
   return [
     { name: "PARAMETERS", rows: parameters.filter((each) => each.value !== "") },
-    { name: "TRIMMING", rows: trimming.filter((each) => each.value !== "" || !told) },
+    { name: "TRIMMING", rows: trimming.filter((each) => each.value !== "" || !telemetry) },
     { name: "ERROR", rows: error.filter((each) => each.value !== "" || each.label === "None") },
   ];
 }
@@ -256,8 +256,8 @@ function row(label, value) {
  * @param {string} command
  * @param {number} count
  */
-export function agreement(command, count) {
-  const pairs = counted(count, "pair");
+export function confirmationText(command, count) {
+  const pairs = countOf(count, "pair");
   switch (command) {
     case "delete":
       return { title: `Delete ${pairs}?`, button: `Delete ${pairs}` };
@@ -274,7 +274,7 @@ export function agreement(command, count) {
  * @param {number} active
  * @returns {[number, number]} the first, and the one behind the last
  */
-export function stretch(anchor, active) {
+export function rangeOf(anchor, active) {
   return [Math.min(anchor, active), Math.max(anchor, active) + 1];
 }
 
@@ -293,7 +293,7 @@ export function limitLine(line) {
  * @param {number} then
  * @param {number} now
  */
-export function until(then, now) {
+export function timeUntil(then, now) {
   const left = Math.ceil(then - now);
   if (left <= 0) return "";
   const minutes = Math.floor(left / 60);

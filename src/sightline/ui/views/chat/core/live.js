@@ -32,10 +32,10 @@ export const NOTHING = {
  * @param {Delta} delta
  * @returns {AnswerShown | null}
  */
-export function heard(answer, delta) {
+export function applyDelta(answer, delta) {
   const { blocks } = answer;
   if (delta.block > blocks.length || (delta.block === blocks.length && delta.offset > 0)) return null;
-  if (delta.block === blocks.length) return changed(answer, delta.block, opened(delta));
+  if (delta.block === blocks.length) return replaceBlock(answer, delta.block, blockFrom(delta));
   const block = blocks[delta.block];
   const known = words(block);
   if (delta.offset > known.length) return null;
@@ -44,7 +44,7 @@ export function heard(answer, delta) {
   if (both !== delta.text.slice(0, both.length)) return null;
   const more = delta.text.slice(both.length);
   if (!more || block.type === "media") return answer;
-  return changed(
+  return replaceBlock(
     answer,
     delta.block,
     block.type === "call" ? { ...block, arguments: known + more } : { ...block, text: known + more },
@@ -56,20 +56,20 @@ export function heard(answer, delta) {
  * @param {AnswerShown} one
  * @param {AnswerShown} other
  */
-export function fuller(one, other) {
+export function moreComplete(one, other) {
   if (results(other) !== results(one)) return results(other) > results(one) ? other : one;
-  return letters(other) > letters(one) || other.blocks.length > one.blocks.length ? other : one;
+  return countCharacters(other) > countCharacters(one) || other.blocks.length > one.blocks.length ? other : one;
 }
 
 /** @param {Delta} delta @returns {Block} */
-function opened(delta) {
+function blockFrom(delta) {
   if (delta.type === "call")
     return { type: "call", id: delta.id ?? "", name: delta.name ?? "", arguments: delta.text, result: null };
   return { type: delta.type, text: delta.text };
 }
 
 /** @param {AnswerShown} answer @param {number} place @param {Block} block @returns {AnswerShown} */
-function changed(answer, place, block) {
+function replaceBlock(answer, place, block) {
   const blocks = answer.blocks.slice();
   blocks[place] = block;
   return { ...answer, blocks };
@@ -86,6 +86,6 @@ function results(answer) {
 }
 
 /** @param {AnswerShown} answer */
-function letters(answer) {
+function countCharacters(answer) {
   return answer.blocks.reduce((all, block) => all + words(block).length, 0);
 }

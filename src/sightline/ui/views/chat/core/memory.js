@@ -8,7 +8,7 @@ const MOST = 100;
  * @param {readonly string[]} list
  * @param {string} text
  */
-export function remembered(list, text) {
+export function addToMemory(list, text) {
   const words = text.trim();
   return words ? [...list.filter((each) => each !== words), words].slice(-MOST) : [...list];
 }
@@ -19,6 +19,6 @@ export function remembered(list, text) {
  * @param {number} at
  * @param {number} by
  */
-export function stepped(list, at, by) {
+export function stepThrough(list, at, by) {
   return Math.min(Math.max(at + by, 0), list.length);
 }

@@ -30,7 +30,7 @@ const ROLES = /** @type {Record<string, string>} */ ({
  * @returns {Share[]}
  */
 export function outline(body, dialect) {
-  const read = parsed(body);
+  const read = parseObject(body);
   if (!read) return [];
   const places = PLACES[dialect] ?? PLACES["openai-chat"];
   /** @type {Map<string, Share>} */
@@ -65,7 +65,7 @@ function kindOf(item) {
 }
 
 /** @param {string} body @returns {Record<string, any> | null} */
-function parsed(body) {
+function parseObject(body) {
   try {
     const value = JSON.parse(body);
     return value && typeof value === "object" && !Array.isArray(value) ? value : null;

@@ -37,14 +37,14 @@ export class Rows {
 
   /**
    * An answer of the server. One about another number of rows makes everything else unknown.
-   * @param {{ version: number, total: number, from: number, rows: readonly PairShown[] }} told
+   * @param {{ version: number, total: number, from: number, rows: readonly PairShown[] }} page
    * @returns {boolean} whether places have moved
    */
-  take(told) {
-    const hasMoved = told.total !== this.total;
-    if (hasMoved) this.clear(told.total);
-    this.version = Math.max(this.version, told.version);
-    told.rows.forEach((pair, step) => this.put(told.from + step, pair));
+  take(page) {
+    const hasMoved = page.total !== this.total;
+    if (hasMoved) this.clear(page.total);
+    this.version = Math.max(this.version, page.version);
+    page.rows.forEach((pair, step) => this.put(page.from + step, pair));
     return hasMoved;
   }
 

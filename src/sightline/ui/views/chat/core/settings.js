@@ -151,11 +151,11 @@ export function read(field, text) {
 }
 
 /** A value as its field shows it. @param {unknown} value */
-export function written(value) {
+export function fieldText(value) {
   return Array.isArray(value) ? value.join("\n") : String(value ?? "");
 }
 
 /** Whether a value is the usual one. @param {ChatSettings} settings @param {keyof ChatSettings} name */
 export function isUsual(settings, name) {
-  return written(settings[name]) === written(USUAL[name]);
+  return fieldText(settings[name]) === fieldText(USUAL[name]);
 }

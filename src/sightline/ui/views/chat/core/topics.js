@@ -47,7 +47,7 @@ export function tree(topics) {
  * @param {string} text
  * @returns {readonly Row[]}
  */
-export function found(rows, text) {
+export function findRows(rows, text) {
   const words = text
     .toLowerCase()
     .split(/[\s›>/]+/)
@@ -69,7 +69,7 @@ function hasOwn(row, words) {
  * @param {string} text
  * @returns {{ name: string, parent: string, above: string } | null}
  */
-export function creatable(rows, text) {
+export function topicToCreate(rows, text) {
   const steps = text
     .split(/[›>/]/)
     .map((step) => step.trim())
@@ -91,7 +91,7 @@ export function creatable(rows, text) {
  * @param {string} parent
  * @returns {Inherited}
  */
-export function inheritedFrom(topics, parent) {
+export function inheritanceOf(topics, parent) {
   const known = new Map(topics.map((topic) => [topic.id, topic]));
   /** @type {Topic[]} */
   const above = [];
@@ -102,22 +102,29 @@ export function inheritedFrom(topics, parent) {
   )
     above.unshift(at);
   /** @type {Inherited} */
-  let told = { system_prompt: "", instructions: "", model: "", style_directives: [], parameters: {}, toolsets: [] };
+  let inherited = {
+    system_prompt: "",
+    instructions: "",
+    model: "",
+    style_directives: [],
+    parameters: {},
+    toolsets: [],
+  };
   for (const topic of above) {
-    told = {
-      system_prompt: topic.system_prompt ?? told.system_prompt,
-      instructions: topic.instructions ?? told.instructions,
-      model: topic.model ?? told.model,
-      style_directives: topic.style_directives ?? told.style_directives,
-      parameters: { ...told.parameters, ...present(topic.parameters ?? {}) },
-      toolsets: topic.toolsets ?? told.toolsets,
+    inherited = {
+      system_prompt: topic.system_prompt ?? inherited.system_prompt,
+      instructions: topic.instructions ?? inherited.instructions,
+      model: topic.model ?? inherited.model,
+      style_directives: topic.style_directives ?? inherited.style_directives,
+      parameters: { ...inherited.parameters, ...withoutUnset(topic.parameters ?? {}) },
+      toolsets: topic.toolsets ?? inherited.toolsets,
     };
   }
-  return told;
+  return inherited;
 }
 
 /** @param {Parameters} parameters @returns {Parameters} */
-function present(parameters) {
+function withoutUnset(parameters) {
   return Object.fromEntries(Object.entries(parameters).filter(([, value]) => value != null));
 }
 

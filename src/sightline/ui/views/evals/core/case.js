@@ -1,8 +1,8 @@
 // @ts-check
 /** One case of a run: what its graders said, as a tree, and the ways into its source. */
 
-import { counted, duration, money } from "../../../kit/core/format.js";
-import { scored } from "./evals.js";
+import { countOf, duration, money } from "../../../kit/core/format.js";
+import { formatScore } from "./evals.js";
 
 /** @import { Standing, Verdict } from "./evals.js" */
 /** @typedef {import("../../../api-types.d.ts").Check} Check */
@@ -41,10 +41,10 @@ export function isNoteworthy(score) {
 /** What stands beside a grader's name. @param {Score} score */
 export function scoreFacts(score) {
   return [
-    score.weight !== undefined && score.weight !== 1 ? `weight ${scored(score.weight)}` : "",
-    score.required != null ? `required ≥ ${scored(score.required)}` : "",
+    score.weight !== undefined && score.weight !== 1 ? `weight ${formatScore(score.weight)}` : "",
+    score.required != null ? `required ≥ ${formatScore(score.required)}` : "",
     (score.checks?.length ?? 0) > 1
-      ? `${score.checks?.filter((check) => check.passed).length} of ${counted(score.checks?.length ?? 0, "check")} held`
+      ? `${score.checks?.filter((check) => check.passed).length} of ${countOf(score.checks?.length ?? 0, "check")} held`
       : "",
     score.cost ? money(score.cost) : "",
     score.seconds != null && score.seconds >= 0.05 ? duration(score.seconds) : "",

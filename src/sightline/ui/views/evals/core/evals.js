@@ -1,7 +1,7 @@
 // @ts-check
 /** Runs of evals: how they stand in words, and the matrix of cases and targets as a person looks through it. */
 
-import { counted, duration, money, short } from "../../../kit/core/format.js";
+import { countOf, duration, money, short } from "../../../kit/core/format.js";
 
 /** @typedef {import("../../../api-types.d.ts").Score["verdict"]} Verdict */
 /** @typedef {import("../../../api-types.d.ts").TargetFigures} TargetLine */
@@ -56,7 +56,7 @@ export function cellWords(name, target, cell) {
     trials.length > 1
       ? `, ${trials.filter((trial) => trialStanding(trial) === "passed").length} of ${trials.length} tries passed`
       : "";
-  return `${name} on ${target}: ${cellStanding(cell)}${score === null ? "" : `, score ${scored(score)}`}${tries}`;
+  return `${name} on ${target}: ${cellStanding(cell)}${score === null ? "" : `, score ${formatScore(score)}`}${tries}`;
 }
 
 /** The try that is opened first: the worst one. @param {Cell | undefined} cell */
@@ -73,7 +73,7 @@ function rank(standing) {
 }
 
 /** A score: 0.5, 0.72, 1. @param {number | null | undefined} value */
-export function scored(value) {
+export function formatScore(value) {
   return value == null ? "" : String(Number(value.toFixed(3)));
 }
 
@@ -85,9 +85,9 @@ export function percent(value) {
 }
 
 /** A difference with its sign. @param {number | null | undefined} value */
-export function signed(value) {
+export function formatDifference(value) {
   if (value == null) return "";
-  const size = scored(Math.abs(value));
+  const size = formatScore(Math.abs(value));
   return size === "0" ? "0" : `${value < 0 ? "−" : "+"}${size}`;
 }
 
@@ -102,7 +102,7 @@ export function signed(value) {
  * @param {string} text
  * @returns {Wanted}
  */
-export function wanted(text) {
+export function parseCaseFilter(text) {
   /**
    * @type {{ words: string[], not: string[], fields: { name: "tag" | "group" | "target" | "is", value: string }[] }}
    */
@@ -124,24 +124,24 @@ export function isWanted(row, asked) {
   const has = (/** @type {string} */ word) => own.some((each) => each.includes(word));
   const targets = asked.fields.filter(({ name }) => name === "target");
   const cells = row.cells.filter((cell) =>
-    targets.every(({ value }) => agrees(value, (bare) => cell.target.toLowerCase().includes(bare))),
+    targets.every(({ value }) => matchesValue(value, (bare) => cell.target.toLowerCase().includes(bare))),
   );
   const holds = asked.fields.every(({ name, value }) => {
-    if (name === "tag") return agrees(value, (bare) => row.tags.some((tag) => tag.toLowerCase() === bare));
-    if (name === "group") return agrees(value, (bare) => row.group.toLowerCase() === bare);
-    if (name === "is") return agrees(value, (bare) => cells.some((cell) => standsAs(cell, bare)));
+    if (name === "tag") return matchesValue(value, (bare) => row.tags.some((tag) => tag.toLowerCase() === bare));
+    if (name === "group") return matchesValue(value, (bare) => row.group.toLowerCase() === bare);
+    if (name === "is") return matchesValue(value, (bare) => cells.some((cell) => hasStanding(cell, bare)));
     return cells.length > 0;
   });
   return holds && asked.words.every(has) && !asked.not.some(has);
 }
 
 /** @param {string} value @param {(bare: string) => boolean} test */
-function agrees(value, test) {
+function matchesValue(value, test) {
   return value.startsWith("-") ? !test(value.slice(1)) : test(value);
 }
 
 /** @param {Cell} cell @param {string} name */
-function standsAs(cell, name) {
+function hasStanding(cell, name) {
   const meant = name.replaceAll(/[-_]/g, " ");
   return cell.trials.some((trial) => {
     const standing = trialStanding(trial);
@@ -160,8 +160,8 @@ function standsAs(cell, name) {
  * @param {"worst" | "suite"} order
  * @returns {MatrixRow[]}
  */
-export function shownRows(matrix, filter, order) {
-  const asked = wanted(filter);
+export function filterRows(matrix, filter, order) {
+  const asked = parseCaseFilter(filter);
   const rows = matrix.filter((row) => isWanted(row, asked));
   if (order === "suite") return rows;
   const placed = rows.map((row, place) => ({
@@ -214,11 +214,11 @@ export function runCost(lines) {
     lines.reduce((sum, line) => sum + line.cost_at_least, 0),
     unknown,
   );
-  return { words, title: unknown ? `What ${counted(unknown, "request")} cost is not known.` : "" };
+  return { words, title: unknown ? `What ${countOf(unknown, "request")} cost is not known.` : "" };
 }
 
 /** What a target took. @param {TargetLine} line */
-export function spentWords(line) {
+export function describeSpending(line) {
   const tokens = line.tokens_at_least
     ? `${line.tokens === null ? "at least " : ""}${short(line.tokens_at_least)} tokens`
     : "";
@@ -232,8 +232,8 @@ export function spentWords(line) {
 }
 
 /** What no mean counts. @param {TargetLine} line */
-export function leftOutWords(line) {
-  return [line.errors ? counted(line.errors, "error") : "", line.not_graded ? `${line.not_graded} not graded` : ""]
+export function describeLeftOut(line) {
+  return [line.errors ? countOf(line.errors, "error") : "", line.not_graded ? `${line.not_graded} not graded` : ""]
     .filter(Boolean)
     .join(", ");
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Where things of a plot lie, and what the plot says in words for those who do not see it. */
 
-import { percent, scored, signed } from "./evals.js";
+import { percent, formatScore, formatDifference } from "./evals.js";
 
 /** @typedef {{ low: number, high: number }} Range */
 /** @typedef {{ value: number, label: string }} Tick */
@@ -31,7 +31,7 @@ export function ticks({ low, high }, { count = 5, isSigned = false } = {}) {
   const found = [];
   for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) {
     const value = Number((place * step).toPrecision(12));
-    found.push({ value, label: isSigned ? signed(value) : scored(value) });
+    found.push({ value, label: isSigned ? formatDifference(value) : formatScore(value) });
   }
   return found;
 }
@@ -42,8 +42,8 @@ export function ticks({ low, high }, { count = 5, isSigned = false } = {}) {
  * @returns {Range}
  */
 export function scoreRange(values) {
-  const told = values.filter((value) => value != null);
-  return { low: Math.min(0, ...told), high: Math.max(1, ...told) };
+  const numbers = values.filter((value) => value != null);
+  return { low: Math.min(0, ...numbers), high: Math.max(1, ...numbers) };
 }
 
 /**
@@ -85,7 +85,7 @@ export function distributionWords(name, scores) {
   const mean = scores.reduce((sum, each) => sum + each, 0) / scores.length;
   const [whole, none] = [scores.filter((each) => each >= 1).length, scores.filter((each) => each <= 0).length];
   const counts = `${whole} of them 1, ${none} of them 0, ${scores.length - whole - none} between`;
-  return `${name}: ${scores.length} scores, mean ${scored(mean)}; ${counts}.`;
+  return `${name}: ${scores.length} scores, mean ${formatScore(mean)}; ${counts}.`;
 }
 
 /**
@@ -99,8 +99,10 @@ export function distributionWords(name, scores) {
 export function intervalWords(what, mean, low, high, level = 0.95) {
   if (mean === null) return `${what}: no number.`;
   const hasInterval = low !== null && high !== null;
-  const interval = hasInterval ? `${percent(level)} interval from ${scored(low)} to ${scored(high)}` : "no interval";
-  return `${what}: ${scored(mean)}, ${interval}.`;
+  const interval = hasInterval
+    ? `${percent(level)} interval from ${formatScore(low)} to ${formatScore(high)}`
+    : "no interval";
+  return `${what}: ${formatScore(mean)}, ${interval}.`;
 }
 
 /** @typedef {import("../../../api-types.d.ts").TrendPoint} TrendPoint */
@@ -161,8 +163,9 @@ export function changeWords(line, index, named) {
 export function trendWords(line) {
   const [first, last] = [line.points[0], line.points.at(-1)];
   if (!first || !last) return `${line.target}: no scores.`;
-  if (first === last) return `${line.target}: one run, mean ${scored(first.mean)}.`;
-  const change = `mean from ${scored(first.mean)} to ${scored(last.mean)}, ${signed(last.mean - first.mean)}`;
+  if (first === last) return `${line.target}: one run, mean ${formatScore(first.mean)}.`;
+  const difference = formatDifference(last.mean - first.mean);
+  const change = `mean from ${formatScore(first.mean)} to ${formatScore(last.mean)}, ${difference}`;
   return `${line.target}: ${line.points.length} runs, ${change}.`;
 }
 
@@ -173,7 +176,7 @@ export function trendWords(line) {
  * @param {number} most
  * @returns {number[]}
  */
-export function apart(labels, room, most) {
+export function spreadLabels(labels, room, most) {
   const order = labels.map((label, place) => ({ place, at: label.at })).sort((a, b) => a.at - b.at);
   for (let index = 1; index < order.length; index++)
     order[index].at = Math.max(order[index].at, order[index - 1].at + room);
@@ -196,7 +199,7 @@ export function apart(labels, room, most) {
  * @param {boolean} isAll
  * @returns {ComparedCase[]}
  */
-export function changedCases(cases, isAll) {
+export function casesByChange(cases, isAll) {
   return cases
     .filter((each) => isAll || side(each.difference) < 2)
     .sort((a, b) => side(a.difference) - side(b.difference) || Math.abs(b.difference) - Math.abs(a.difference));
@@ -208,7 +211,7 @@ function side(difference) {
 }
 
 /** @param {number | null} p */
-export function chance(p) {
+export function formatChance(p) {
   if (p === null) return "";
   return p < 0.001 ? "p < 0.001" : `p = ${Number(p.toFixed(3))}`;
 }

@@ -41,17 +41,17 @@ export function sentence(rule) {
 
 /**
  * Which rule a list was refused for, and where in its filter.
- * @param {{ message: string, hint?: string }} told
+ * @param {{ message: string, hint?: string }} refusal
  * @returns {Refusal}
  */
-export function refusalOf(told) {
-  const named = /\brule (\d+)\b/i.exec(told.message);
-  const isFilter = /\bcolumn \d+: /.test(told.message);
+export function refusalOf(refusal) {
+  const named = /\brule (\d+)\b/i.exec(refusal.message);
+  const isFilter = /\bcolumn \d+: /.test(refusal.message);
   return {
     rule: named ? Number(named[1]) - 1 : -1,
-    message: told.message,
-    hint: told.hint ?? "",
-    error: isFilter ? errorOf(told) : null,
+    message: refusal.message,
+    hint: refusal.hint ?? "",
+    error: isFilter ? errorOf(refusal) : null,
   };
 }
 
@@ -60,12 +60,12 @@ export function refusalOf(told) {
  * @param {readonly Rule[]} rules
  * @returns {Rule[]}
  */
-export function written(rules) {
+export function rulesToSend(rules) {
   return rules.map((rule) => {
     /** @type {Rule} */
-    const told = { filter: rule.filter.trim(), action: rule.action, phase: rule.phase, once: rule.once ?? false };
-    if (rule.action !== "hold" || rule.timeout_s == null) return told;
-    return { ...told, timeout_s: rule.timeout_s, on_timeout: rule.on_timeout ?? "send" };
+    const trimmed = { filter: rule.filter.trim(), action: rule.action, phase: rule.phase, once: rule.once ?? false };
+    if (rule.action !== "hold" || rule.timeout_s == null) return trimmed;
+    return { ...trimmed, timeout_s: rule.timeout_s, on_timeout: rule.on_timeout ?? "send" };
   });
 }
 
@@ -76,7 +76,7 @@ export function written(rules) {
  * @param {number} index
  * @param {-1 | 1} step
  */
-export function moved(list, index, step) {
+export function moveItem(list, index, step) {
   const to = index + step;
   if (to < 0 || to >= list.length) return [...list];
   const next = [...list];

@@ -136,7 +136,7 @@ function verdict(used, low, high, reserve, window) {
  * @param {number} now its length now
  * @returns {Estimate | null}
  */
-export function predicted(counted, length, now) {
+export function predictTokens(counted, length, now) {
   if (!counted) return null;
   if (now === length) return counted;
   const known = length > 20 && counted.tokens > 0 ? counted.tokens / length : USUAL_RATE;

@@ -106,10 +106,10 @@
  * @param {View} answer
  * @returns {View}
  */
-export function merged(old, answer) {
-  const told = /** @type {Section[]} */ (answer.sections ?? []);
+export function mergeView(old, answer) {
+  const answered = /** @type {Section[]} */ (answer.sections ?? []);
   const known = new Map((old?.sections ?? []).map((section) => [section.id, section]));
-  const fresh = told.map((section) => kept(known.get(section.id), section));
+  const fresh = answered.map((section) => keepEqual(known.get(section.id), section));
   let sections = fresh;
   if (answer.order) {
     for (const section of fresh) known.set(section.id, section);
@@ -129,14 +129,14 @@ export function merged(old, answer) {
  * @param {View | null} old
  * @param {View} answer
  */
-export function lacks(old, answer) {
+export function lacksSections(old, answer) {
   if (!answer.order) return false;
   const known = new Set([...(old?.sections ?? []), ...(answer.sections ?? [])].map((section) => section.id));
   return answer.order.some((id) => !known.has(id));
 }
 
 /** @template T @param {T | undefined} old @param {T} fresh @returns {T} */
-function kept(old, fresh) {
+function keepEqual(old, fresh) {
   return old !== undefined && equal(old, fresh) ? old : fresh;
 }
 
@@ -168,7 +168,7 @@ export function problemsBySection(validity, old = new Map()) {
     if (list) list.push(problem);
     else found.set(problem.section ?? "", [problem]);
   }
-  return new Map([...found].map(([id, list]) => [id, kept(old.get(id), list)]));
+  return new Map([...found].map(([id, list]) => [id, keepEqual(old.get(id), list)]));
 }
 
 /** @param {Map<string, readonly Problem[]>} problems @param {string} id */
@@ -232,12 +232,12 @@ export function proof(view) {
  * @returns {{ text: string, left: number | null, waited: string, isUrgent: boolean }}
  */
 export function holdClock(hold, now) {
-  const waited = hold ? clock(Math.max(0, now - hold.since)) : "";
+  const waited = hold ? formatClock(Math.max(0, now - hold.since)) : "";
   if (!hold?.deadline) {
     const patience = hold?.client_deadline ? Math.max(0, hold.client_deadline - now) : null;
     const isNear = patience !== null && patience < 120;
     return {
-      text: isNear ? `the client may give up in ${clock(patience)}` : "",
+      text: isNear ? `the client may give up in ${formatClock(patience)}` : "",
       left: null,
       waited,
       isUrgent: isNear && patience < 15,
@@ -245,11 +245,11 @@ export function holdClock(hold, now) {
   }
   const left = Math.max(0, hold.deadline - now);
   const then = hold.on_timeout === "drop" ? "drops" : "sends as shown";
-  return { text: `${then} in ${clock(left)}`, left, waited, isUrgent: left < 15 };
+  return { text: `${then} in ${formatClock(left)}`, left, waited, isUrgent: left < 15 };
 }
 
 /** @param {number} seconds @returns {string} 0:07 · 4:05 · 1:02:03 */
-export function clock(seconds) {
+export function formatClock(seconds) {
   const whole = Math.floor(seconds);
   const pad = (/** @type {number} */ count) => String(count).padStart(2, "0");
   const minutes = Math.floor(whole / 60);
@@ -286,7 +286,7 @@ export function placeOf(section) {
  * @param {-1 | 1} by
  * @returns {{ op: "move", from: string, pointer: string } | null}
  */
-export function moved(sections, id, by) {
+export function moveOperation(sections, id, by) {
   const section = sections.find((each) => each.id === id);
   const place = section && !section.deleted ? placeOf(section) : null;
   if (!section || !place) return null;

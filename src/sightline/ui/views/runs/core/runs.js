@@ -1,7 +1,7 @@
 // @ts-check
 /** A run of the tool loop: its rounds, what it has spent, what it asks a person, and how two of them differ. */
 
-import { counted, duration, money, whole } from "../../../kit/core/format.js";
+import { countOf, duration, money, whole } from "../../../kit/core/format.js";
 
 /** @typedef {Record<string, unknown> | string} Arguments */
 /** @typedef {import("../../../api-types.d.ts").PendingCall} PendingCall */
@@ -83,7 +83,7 @@ function fitsPattern(value) {
 }
 
 /** The names of the arguments that a rule says nothing of. @param {Arguments} args @param {Rule} rule */
-export function openArguments(args, rule) {
+export function freeArguments(args, rule) {
   if (typeof args === "string") return rule.arguments ? [] : ["text"];
   return Object.keys(args).filter(
     (name) => rule.arguments?.[`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`] === undefined,
@@ -119,7 +119,7 @@ const LIMITS = /** @type {Record<string, string>} */ ({
 });
 
 /** A limit that was reached, as a sentence. @param {Reached} reached */
-export function reachedWords(reached) {
+export function describeLimit(reached) {
   const what = LIMITS[reached.name] ?? reached.name;
   const limit = `The limit of ${amount(reached.name, reached.limit)} ${what}`;
   if (!reached.is_unmeasured) return `${limit} is reached.`;
@@ -200,7 +200,7 @@ const DENIED = /** @type {Record<string, string>} */ ({
 });
 
 /** @param {RunCall} call @returns {{ state: "running" | "failed" | "done" | "open", words: string }} */
-export function fateOf(call) {
+export function outcomeOf(call) {
   if (!call.fate && !call.result)
     return call.is_running
       ? { state: "running", words: call.progress || "running…" }
@@ -245,7 +245,7 @@ export function spans(rounds) {
 /** One line about a round. @param {Round} round */
 export function roundLine(round) {
   return [
-    round.calls.length ? counted(round.calls.length, "call") : "",
+    round.calls.length ? countOf(round.calls.length, "call") : "",
     round.usage?.input_tokens != null ? `${whole(round.usage.input_tokens)} in` : "",
     round.usage?.output_tokens != null ? `${whole(round.usage.output_tokens)} out` : "",
     round.cost ? money(round.cost) : "",
@@ -266,10 +266,10 @@ export function roundLine(round) {
  * @param {readonly Round[]} right
  * @returns {ComparedRound[]}
  */
-export function comparedRounds(left, right) {
+export function compareRounds(left, right) {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => {
     const [a, b] = [left[index] ?? null, right[index] ?? null];
-    const calls = pairedCalls(a?.calls ?? [], b?.calls ?? []);
+    const calls = pairCalls(a?.calls ?? [], b?.calls ?? []);
     return {
       number: index + 1,
       left: a,
@@ -281,12 +281,12 @@ export function comparedRounds(left, right) {
 }
 
 /** @param {readonly RunCall[]} left @param {readonly RunCall[]} right @returns {ComparedRound["calls"]} */
-function pairedCalls(left, right) {
+function pairCalls(left, right) {
   const open = [...right];
   const paired = left.map((call) => {
     // The same call first, else one of the same tool: the order in which a model names them says little.
     const same = open.findIndex(
-      (other) => other.name === call.name && isSameArguments(parsedArguments(other), parsedArguments(call)),
+      (other) => other.name === call.name && isSameArguments(parseArguments(other), parseArguments(call)),
     );
     const at = same >= 0 ? same : open.findIndex((other) => other.name === call.name);
     const other = at >= 0 ? open.splice(at, 1)[0] : null;
@@ -301,12 +301,12 @@ function pairedCalls(left, right) {
 /** @param {RunCall} call @param {RunCall | null} other @returns {"" | "only left" | "arguments" | "result"} */
 function differenceOf(call, other) {
   if (!other) return "only left";
-  if (!isSameArguments(parsedArguments(call), parsedArguments(other))) return "arguments";
+  if (!isSameArguments(parseArguments(call), parseArguments(other))) return "arguments";
   return call.result?.text === other.result?.text && call.fate === other.fate ? "" : "result";
 }
 
 /** What the tool got, else what the model wrote. @param {RunCall} call @returns {Arguments} */
-export function parsedArguments(call) {
+export function parseArguments(call) {
   const given = call.ran ?? call.arguments;
   if (typeof given !== "string") return given;
   try {

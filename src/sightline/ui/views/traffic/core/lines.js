@@ -38,7 +38,7 @@ const ERRAND_SECONDS = 600;
  * @param {readonly Line[]} fresh
  * @returns {Line[]}
  */
-export function merged(known, fresh) {
+export function mergeLines(known, fresh) {
   const all = new Map(known.map((line) => [line.id, line]));
   let isNew = false;
   for (const line of fresh) {
@@ -63,7 +63,7 @@ export function newestFirst(a, b) {
  * @param {{ kind: string, [key: string]: any }} fact
  * @returns {Line}
  */
-export function stepped(line, fact) {
+export function applyFact(line, fact) {
   switch (fact.kind) {
     case "held":
       return { ...line, state: "held" };
@@ -90,7 +90,7 @@ export function stepped(line, fact) {
  * @param {{ exchange: string, at: number, [key: string]: any }} fact
  * @returns {Line}
  */
-export function arrived(fact) {
+export function lineFrom(fact) {
   const { exchange, at, dialect, model, session, client, path, is_stream, origin } = fact;
   return { id: exchange, at, state: "received", dialect, model, session, client, path, is_stream, origin };
 }
@@ -102,27 +102,27 @@ export function arrived(fact) {
  * @param {{ isFiltered: boolean }} options
  * @returns {Line[]}
  */
-export function folded(lines, facts, { isFiltered }) {
+export function applyFacts(lines, facts, { isFiltered }) {
   /** @type {Map<string, (typeof facts)[number][]>} */
   const byExchange = new Map();
   for (const fact of facts) byExchange.set(fact.exchange, [...(byExchange.get(fact.exchange) ?? []), fact]);
   const next = lines.map((line) => {
     const own = byExchange.get(line.id);
     byExchange.delete(line.id);
-    return own ? own.reduce(stepped, line) : line;
+    return own ? own.reduce(applyFact, line) : line;
   });
   if (isFiltered) return next;
   const fresh = [...byExchange.values()]
     .filter((own) => own[0].kind === "received")
-    .map((own) => own.slice(1).reduce(stepped, arrived(own[0])));
-  return fresh.length ? merged(next, fresh) : next;
+    .map((own) => own.slice(1).reduce(applyFact, lineFrom(own[0])));
+  return fresh.length ? mergeLines(next, fresh) : next;
 }
 
 /**
  * Held ones, in the order in which they came.
  * @param {readonly Line[]} lines
  */
-export function heldOf(lines) {
+export function onlyHeld(lines) {
   return lines.filter((line) => line.state === "held").reverse();
 }
 
@@ -134,7 +134,7 @@ export function heldOf(lines) {
  */
 export function conversations(lines) {
   const roots = rootsOf(lines);
-  const beside = besides(lines);
+  const beside = nearestFinder(lines);
   /** @type {Map<string, Conversation>} */
   const found = new Map();
   for (const line of lines) {
@@ -176,7 +176,7 @@ function rootsOf(lines) {
  * @param {readonly Line[]} lines newest first
  * @returns {(side: Line) => Line | undefined}
  */
-function besides(lines) {
+function nearestFinder(lines) {
   /** @type {Map<string, Line[]>} */
   const sessions = new Map();
   for (const line of lines) {
@@ -211,7 +211,7 @@ function besides(lines) {
 export function rowsOf(lines, opened, sides) {
   /** @type {Row[]} */
   const rows = [];
-  const held = heldOf(lines);
+  const held = onlyHeld(lines);
   if (held.length) {
     rows.push({ kind: "heading", key: "held", label: "Held", count: held.length });
     for (const line of held) {
@@ -310,8 +310,8 @@ export function costWords({ cost, unpriced }) {
  * @param {Conversation} conversation
  */
 export function titleOf(conversation) {
-  const said = conversation.lines.filter((line) => line.title);
-  return said[said.length - 1]?.title ?? conversation.sides[0]?.title ?? "";
+  const titled = conversation.lines.filter((line) => line.title);
+  return titled[titled.length - 1]?.title ?? conversation.sides[0]?.title ?? "";
 }
 
 /**
