@@ -40,7 +40,26 @@ import { Palette } from "./palette.js";
 import { notifies, theme, toggleNotifications } from "./preferences.js";
 import { Shortcuts } from "./shortcuts.js";
 
+/** @import { Route } from "../../kit/core/routes.js" */
 /** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
+
+/**
+ * The folder of the view that shows a route: its styles are scoped to this name.
+ * @type {Record<Route["view"], string>}
+ */
+const VIEW_OF = {
+  traffic: "traffic",
+  request: "request",
+  chat: "chat",
+  runs: "runs",
+  run: "runs",
+  compare: "runs",
+  evals: "evals",
+  eval: "evals",
+  "eval-case": "evals",
+  "eval-compare": "evals",
+  "eval-trend": "evals",
+};
 
 export function Shell() {
   const [panel, setPanel] = useState(/** @type {Panel} */ (""));
@@ -92,9 +111,11 @@ export function Shell() {
     document: () => h(OpenDocument, { onClose: close }),
   };
   return html`<div class="shell">
-    ${h(Header, { onPanel: setPanel })}
-    ${h(Banner, {})}
-    <div class="shell-view">
+    <div class="shell-frame" data-view="shell interception">
+      ${h(Header, { onPanel: setPanel })}
+      ${h(Banner, {})}
+    </div>
+    <div class="shell-view" data-view=${VIEW_OF[at.view]}>
       ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab }) : null}
       ${at.view === "runs" ? h(Runs, { compare: at.compare }) : null}
       ${at.view === "run" ? h(Trace, { key: at.id, id: at.id }) : null}
@@ -123,7 +144,7 @@ export function Shell() {
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
-    ${panels[panel]()}
+    <div class="shell-frame" data-view="shell interception">${panels[panel]()}</div>
     ${h(Toasts, {})}
   </div>`;
 }
