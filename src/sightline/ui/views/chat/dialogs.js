@@ -3,6 +3,7 @@
 
 import { AnswerBody } from "../../kit/answer.js";
 import { get } from "../../kit/api.js";
+import { useNow } from "../../kit/clock.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { when } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -111,11 +112,7 @@ function OverBudget({ error }) {
 /** @param {{ error: ApiError, again: (quota: Quota) => void, onCancel: () => void }} props */
 function QuotaDialog({ error, again, onCancel }) {
   const { line = error.message, can_go_at = null } = error.details ?? {};
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
+  const now = useNow();
   const left = can_go_at === null ? "" : timeUntil(can_go_at, now);
   const stop = () => {
     close();

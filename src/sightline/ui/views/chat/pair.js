@@ -2,6 +2,7 @@
 /** One question and its answer in the history. */
 
 import { AnswerBody } from "../../kit/answer.js";
+import { useNow } from "../../kit/clock.js";
 import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -296,14 +297,4 @@ function Trouble({ pair, trouble }) {
         : null
     }
   </div>`;
-}
-
-/** The time, told each second. */
-function useNow() {
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return now;
 }

@@ -5,11 +5,12 @@
  */
 
 import { post, remove } from "../../kit/api.js";
+import { combobox } from "../../kit/combobox.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
-import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { topicToCreate, findRows, tree, whyKept } from "./core/topics.js";
 import { TopicEditor } from "./topic-editor.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
@@ -31,8 +32,6 @@ export { TopicEditor } from "./topic-editor.js";
 export function TopicPicker({ value, onPick, onClose, canPickNone = true, title = "Choose a topic" }) {
   const topics = useTopics();
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState(-1);
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   const rows = useMemo(() => tree(topics ?? []), [topics]);
   const pick = (/** @type {string} */ id) => {
     onClose();
@@ -49,89 +48,33 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
   };
   // Which topics there are must be known before one can be new.
   const offers = useMemo(
-    () => (topics ? offersFor(rows, text, value, { canPickNone, pick, create }) : []),
+    () => (topics ? offersFor(rows, text, value, { canPickNone, pick, create }) : null),
     [rows, topics, text, value],
   );
-  const at = Math.min(
-    chosen < 0
-      ? Math.max(
-          offers.findIndex((each) => each.isChosen && !text),
-          0,
-        )
-      : chosen,
-    offers.length - 1,
-  );
-  useEffect(
-    () => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }),
-    [at, offers],
-  );
-  /** Whether Enter was pressed before they were known: it is obeyed then. */
-  const isEntered = useRef(false);
-  useLayoutEffect(() => {
-    if (topics && isEntered.current) ((isEntered.current = false), offers[at]?.run());
-  }, [topics]);
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
-    if (step) setChosen(Math.min(Math.max(at + step, 0), offers.length - 1));
-    else if (event.key === "Enter" && !topics) isEntered.current = true;
-    else if (event.key === "Enter") offers[at]?.run();
-    else return;
-    event.preventDefault();
-  };
-  return h(Dialog, {
+  return combobox({
+    id: "topic",
+    class: "topic-picker",
     title,
-    isBare: true,
-    class: "palette topic-picker",
+    label: title,
+    listLabel: "Topics",
+    placeholder: "A topic, or a new one: Work › Plans",
+    text,
+    onText: setText,
+    items: offers,
+    first: Math.max(
+      (offers ?? []).findIndex((each) => each.isChosen && !text),
+      0,
+    ),
+    nothing: html`<li class="palette-group" role="presentation">
+      No topic has this name. What is before ${BETWEEN_WORDS} must be a topic that exists.
+    </li>`,
+    keyOf: (each) => each.key,
+    itemClass: () => "topic-offer",
+    renderItem: (each) => html`<span class="cut" style=${{ paddingLeft: `${each.depth * 16}px` }}>${each.label}</span>
+      <span class="cut faint number">${each.detail}</span>
+      ${each.isChosen ? h(Icon, { name: "check" }) : null}`,
+    onTake: (offer) => offer.run(),
     onClose,
-    children: html`
-      <div class="palette-field">
-        ${h(Icon, { name: "search" })}
-        <input
-          autofocus
-          role="combobox"
-          aria-expanded="true"
-          aria-controls="topic-list"
-          aria-activedescendant=${`topic-${at}`}
-          aria-label=${title}
-          placeholder="A topic, or a new one: Work › Plans"
-          spellcheck=${false}
-          autocomplete="off"
-          value=${text}
-          onInput=${(/** @type {Event} */ event) => {
-            setText(/** @type {HTMLInputElement} */ (event.target).value);
-            setChosen(-1);
-            isEntered.current = false;
-          }}
-          onKeyDown=${onKey}
-        />
-        <kbd class="key">Esc</kbd>
-      </div>
-      <ul id="topic-list" class="palette-list" role="listbox" aria-label="Topics" ref=${list}>
-        ${topics === null ? html`<li class="palette-group" role="presentation">Loading…</li>` : null}
-        ${
-          topics && !offers.length
-            ? html`<li class="palette-group" role="presentation">
-                No topic is named so. Above ${BETWEEN_WORDS} must be one that is there.
-              </li>`
-            : null
-        }
-        ${offers.map(
-          (each, index) => html`<li
-            key=${each.key}
-            id=${`topic-${index}`}
-            role="option"
-            aria-selected=${index === at}
-            class="palette-item topic-offer"
-            onMouseMove=${() => setChosen(index)}
-            onClick=${each.run}
-          >
-            <span class="cut" style=${{ paddingLeft: `${each.depth * 16}px` }}>${each.label}</span>
-            <span class="cut faint number">${each.detail}</span>
-            ${each.isChosen ? h(Icon, { name: "check" }) : null}
-          </li>`,
-        )}
-      </ul>`,
   });
 }
 

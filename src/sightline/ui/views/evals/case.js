@@ -8,6 +8,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
 import { canHold } from "../interception/feed.js";
@@ -241,38 +242,33 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
     <div class="case-choices">
       ${
         row && row.cells.length > 1
-          ? html`<div class="segmented" role="radiogroup" aria-label="Target">
-              ${row.cells.map(
-                (cell) => html`<button
-                  key=${cell.target}
-                  type="button"
-                  role="radio"
-                  aria-checked=${cell.target === shown.target}
-                  disabled=${!cell.trials.length}
-                  onClick=${() => onOpen(cell.target, trialToOpen(cell))}
-                >
-                  ${cell.target}
-                </button>`,
-              )}
-            </div>`
+          ? segmented({
+              label: "Target",
+              value: shown.target,
+              choices: row.cells.map((cell) => ({
+                value: cell.target,
+                label: cell.target,
+                isDisabled: !cell.trials.length,
+              })),
+              onChange: (target) => {
+                const cell = row.cells.find((each) => each.target === target);
+                if (cell) onOpen(target, trialToOpen(cell));
+              },
+            })
           : html`<span class="soft">${shown.target}</span>`
       }
       ${
         trials.length > 1
-          ? html`<div class="segmented" role="radiogroup" aria-label="Try">
-              ${trials.map(
-                (trial) => html`<button
-                  key=${trial.trial}
-                  type="button"
-                  role="radio"
-                  aria-checked=${trial.trial === shown.trial}
-                  aria-label=${`Try ${trial.trial + 1}: ${trialStanding(trial)}`}
-                  onClick=${() => onOpen(shown.target, trial.trial)}
-                >
-                  ${trial.trial + 1} ${h(Mark, { standing: trialStanding(trial) })}
-                </button>`,
-              )}
-            </div>`
+          ? segmented({
+              label: "Try",
+              value: shown.trial,
+              choices: trials.map((trial) => ({
+                value: trial.trial,
+                name: `Try ${trial.trial + 1}: ${trialStanding(trial)}`,
+                label: html`${trial.trial + 1} ${h(Mark, { standing: trialStanding(trial) })}`,
+              })),
+              onChange: (trial) => onOpen(shown.target, trial),
+            })
           : null
       }
     </div>
@@ -331,12 +327,15 @@ function Talk({ id, shown }) {
         <span class="shell-gap"></span>
         ${
           shown.question && shown.messages.length
-            ? html`<div class="segmented" role="radiogroup" aria-label="Show">
-                <button type="button" role="radio" aria-checked=${!isFlat} onClick=${() => setFlat(false)}>
-                  Messages
-                </button>
-                <button type="button" role="radio" aria-checked=${isFlat} onClick=${() => setFlat(true)}>Flat</button>
-              </div>`
+            ? segmented({
+                label: "Show",
+                value: isFlat,
+                choices: [
+                  { value: false, label: "Messages" },
+                  { value: true, label: "Flat" },
+                ],
+                onChange: setFlat,
+              })
             : null
         }
       </div>

@@ -7,6 +7,7 @@ import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
 import { go } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import {
   cellScore,
@@ -151,20 +152,17 @@ export function Matrix({ run, filter, order }) {
           }}
         />
       </span>
-      <div class="segmented" role="radiogroup" aria-label="Which cases">
-        ${CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(
-          ([words, label]) => html`<button
-            key=${label}
-            type="button"
-            role="radio"
-            aria-checked=${standing === words}
-            onClick=${() => choose(words)}
-          >
-            ${label}
-            ${words ? html` <span class="number">${counts[SHOWN[words]]}</span>` : null}
-          </button>`,
-        )}
-      </div>
+      ${segmented({
+        label: "Which cases",
+        value: standing,
+        choices: CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(
+          ([words, label]) => ({
+            value: words,
+            label: words ? html`${label} <span class="number">${counts[SHOWN[words]]}</span>` : label,
+          }),
+        ),
+        onChange: choose,
+      })}
       <span class="shell-gap"></span>
       <span class="faint number" role="status">
         ${

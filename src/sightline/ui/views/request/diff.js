@@ -7,6 +7,7 @@ import { rowsOf, scan } from "../../kit/core/json.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 
@@ -54,17 +55,16 @@ export function Diff({ desk }) {
   return html`<div class="diff">
     <div class="toolbar">
       <span class="soft">Compared with</span>
-      <div class="segmented" role="radiogroup" aria-label="Compared with">
-        <button type="button" role="radio" aria-checked=${against === "original"} onClick=${() => pick("original")}>
-          Original
-        </button>
-        <button type="button" role="radio" aria-checked=${against === "previous"} onClick=${() => pick("previous")}>
-          Previous turn
-        </button>
-        <button type="button" role="radio" aria-checked=${isOther} onClick=${() => pick("other")}>
-          Another exchange
-        </button>
-      </div>
+      ${segmented({
+        label: "Compared with",
+        value: isOther ? "other" : against,
+        choices: [
+          { value: "original", label: "Original" },
+          { value: "previous", label: "Previous turn" },
+          { value: "other", label: "Another exchange" },
+        ],
+        onChange: pick,
+      })}
       ${isOther ? h(Others, { own: desk.id, chosen: against === "other" ? "" : against, onChoose: pick }) : null}
       <span class="card-gap"></span>
       ${

@@ -2,6 +2,7 @@
 /** What this exchange is, how it stands, and what can be done with it now. */
 
 import { about } from "../../kit/about.js";
+import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
 import { clientName, duration, money, stamp } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
@@ -268,11 +269,7 @@ function nextHeld(id) {
 
 /** @param {{ view: View }} props */
 function Countdown({ view }) {
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
+  const now = useNow();
   if (!view.hold) return null;
   const clock = holdClock(view.hold, now);
   return html`<span

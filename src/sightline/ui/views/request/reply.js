@@ -6,6 +6,7 @@ import { duration, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { copyText } from "./actions.js";
 import { isHeld } from "./core/exchange.js";
@@ -68,10 +69,15 @@ export function Reply({ desk }) {
   const hasNothing = !parts.length && !answer?.raw && !reply?.fault;
   return html`<div class="reply">
     <div class="toolbar">
-      <div class="segmented" role="radiogroup" aria-label="How the reply is shown">
-        <button type="button" role="radio" aria-checked=${!isRaw} onClick=${() => setRaw(false)}>Reply</button>
-        <button type="button" role="radio" aria-checked=${isRaw} onClick=${() => setRaw(true)}>Raw frames</button>
-      </div>
+      ${segmented({
+        label: "How the reply is shown",
+        value: isRaw,
+        choices: [
+          { value: false, label: "Reply" },
+          { value: true, label: "Raw frames" },
+        ],
+        onChange: setRaw,
+      })}
       ${isLive ? html`<span class="sending-note pulse" role="status">arriving…</span>` : null}
       <span class="card-gap"></span>
       ${

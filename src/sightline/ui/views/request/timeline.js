@@ -1,6 +1,7 @@
 // @ts-check
 /** When what happened: the hold, the attempts, the first byte, and every piece of the reply over time. */
 
+import { useNow } from "../../kit/clock.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { columnsOf, duration, sinceRelease, ticks, timeline } from "./core/timeline.js";
@@ -16,7 +17,8 @@ const FRAMES = 72;
 export function Timeline({ desk }) {
   const view = desk.view.value;
   const frames = desk.frames.value;
-  const [now, setNow] = useState(Date.now() / 1000);
+  const [isOpen, setOpen] = useState(false);
+  const now = useNow(isOpen, 500);
   const facts = useMemo(
     () =>
       [...(view?.facts ?? []).filter((fact) => fact.kind !== "frame"), ...frames].sort(
@@ -27,12 +29,7 @@ export function Timeline({ desk }) {
   const [isWhole, setWhole] = useState(false);
   const after = useMemo(() => sinceRelease(facts), [facts]);
   const drawn = useMemo(() => timeline(isWhole ? facts : after, now), [facts, after, isWhole, now]);
-  const isOpen = drawn?.isOpen ?? false;
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    const timer = setInterval(() => setNow(Date.now() / 1000), 500);
-    return () => clearInterval(timer);
-  }, [isOpen]);
+  useEffect(() => setOpen(drawn?.isOpen ?? false), [drawn?.isOpen]);
   if (!drawn) return html`<div class="empty"><p>Nothing has happened yet.</p></div>`;
   return html`<div class="timeline">
     ${

@@ -6,6 +6,7 @@ import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js
 import { rangesOfChanges } from "../../kit/core/text-diff.js";
 import { FixedList } from "../../kit/fixed-list.js";
 import { Icon } from "../../kit/icon.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { copyText } from "./actions.js";
 import { isHeld, proof } from "./core/exchange.js";
@@ -77,19 +78,12 @@ export function Wire({ desk }) {
   ];
   return html`<div class="wire">
     <div class="toolbar">
-      <div class="segmented" role="radiogroup" aria-label="Which body">
-        ${choices.map(
-          ([name, label]) => html`<button
-            type="button"
-            key=${name}
-            role="radio"
-            aria-checked=${of === name}
-            onClick=${() => (setBody(null), setOf(name))}
-          >
-            ${label}
-          </button>`,
-        )}
-      </div>
+      ${segmented({
+        label: "Which body",
+        value: of,
+        choices: choices.map(([value, label]) => ({ value, label })),
+        onChange: (value) => (setBody(null), setOf(value)),
+      })}
       <label class="check">
         <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
       </label>

@@ -8,6 +8,7 @@ import { argumentsLine } from "../../kit/core/answers.js";
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { CallDecision } from "./call-decision.js";
 import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
@@ -274,21 +275,15 @@ function Resume({ run, calls }) {
                 <span class="run-call-name">
                   <code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span>
                 </span>
-                <span class="segmented" role="radiogroup" aria-label=${`What becomes of ${call.name}`}>
-                  ${
-                    /** @type {const} */ (["again", "skip"]).map(
-                      (choice) => html`<button
-                        type="button"
-                        key=${choice}
-                        role="radio"
-                        aria-checked=${choices[call.key] === choice}
-                        onClick=${() => setChoices({ ...choices, [call.key]: choice })}
-                      >
-                        ${choice === "again" ? "Run it again" : "Skip it"}
-                      </button>`,
-                    )
-                  }
-                </span>
+                ${segmented({
+                  label: `What becomes of ${call.name}`,
+                  value: choices[call.key] ?? "",
+                  choices: [
+                    { value: "again", label: "Run it again" },
+                    { value: "skip", label: "Skip it" },
+                  ],
+                  onChange: (choice) => setChoices({ ...choices, [call.key]: choice }),
+                })}
               </li>`,
             )}
           </ul>`

@@ -1,6 +1,7 @@
 // @ts-check
 /** The list of all that passes: held ones on top, then conversations, the newest first. */
 
+import { useNow } from "../../kit/clock.js";
 import { countOf } from "../../kit/core/format.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -72,10 +73,9 @@ export function Traffic({ filter, onConnect }) {
     if (!active.value && lastOpened.value) active.value = lastOpened.value;
   }, []);
   useListKeys();
-  useTick(lines.value.some((line) => RUNNING.has(line.state)));
   const list = rows.value;
   const place = keys.value.indexOf(active.value);
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(useNow(lines.value.some((line) => RUNNING.has(line.state))));
   /** @param {number} index */
   const render = (index) =>
     h(TrafficRow, {
@@ -229,17 +229,4 @@ function useNarrow() {
     return () => NARROW.removeEventListener("change", changed);
   }, []);
   return isNarrow;
-}
-
-/**
- * Draw anew each second while something runs.
- * @param {boolean} isRunning
- */
-function useTick(isRunning) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    if (!isRunning) return undefined;
-    const timer = setInterval(() => tick((count) => count + 1), 1000);
-    return () => clearInterval(timer);
-  }, [isRunning]);
 }
