@@ -6,7 +6,8 @@ import { get } from "./api.js";
 
 /**
  * @typedef {{ name: string, command: string, env?: Record<string, string>, note?: string }} Client
- * @typedef {{ version: string, address: string, models: { id: string, provider: string, context_window?: number }[],
+ * @typedef {{ version: string, address: string, models: { id: string, provider: string, context_window?: number | null
+ *   }[],
  *   providers: { name: string, ready: boolean, why?: string }[], clients: Client[], places?: string[] }} About
  */
 

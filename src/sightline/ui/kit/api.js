@@ -26,29 +26,32 @@ export class ApiError extends Error {
 }
 
 /**
- * @param {string} path
+ * @template {string} P
+ * @param {P} path
  * @param {{ signal?: AbortSignal }} [options]
- * @returns {Promise<any>}
+ * @returns {Promise<import("./api-paths.d.ts").GetAnswer<P>>}
  */
 export async function get(path, options = {}) {
   return (await fetchOk(path, { signal: options.signal })).json();
 }
 
 /**
- * @param {string} path
+ * @template {string} P
+ * @param {P} path
  * @param {unknown} body
  * @param {{ signal?: AbortSignal }} [options]
- * @returns {Promise<any>}
+ * @returns {Promise<import("./api-paths.d.ts").PostAnswer<P>>}
  */
 export async function post(path, body, options = {}) {
   return sendJson("POST", path, body, options);
 }
 
 /**
- * @param {string} path
+ * @template {string} P
+ * @param {P} path
  * @param {unknown} body
  * @param {{ signal?: AbortSignal }} [options]
- * @returns {Promise<any>}
+ * @returns {Promise<import("./api-paths.d.ts").PutAnswer<P>>}
  */
 export async function put(path, body, options = {}) {
   return sendJson("PUT", path, body, options);

@@ -24,7 +24,7 @@ const FIRST = 40;
 
 /** This page's own, the same after a reload; a view that the server has forgotten is put there again. */
 const id = ownViewId();
-const path = `/api/chat/views/${id}`;
+const path = /** @type {const} */ (`/api/chat/views/${id}`);
 
 /** @type {import("../../vendor/preact.js").Signal<ViewShown | null>} */
 export const view = signal(/** @type {ViewShown | null} */ (null));

@@ -2,10 +2,11 @@
 /** How models are asked in a topic; what is left open is shown as it is above. */
 
 import { about } from "../../kit/about.js";
-import { get, post, put } from "../../kit/api.js";
+import { post, put } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
-import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
+import { useResource } from "../../kit/resource.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { bodyOf, formOf, inheritanceOf, parentsFor, problemsOf, tree } from "./core/topics.js";
 import { fetchTopics, useTopics } from "./topic-feed.js";
 
@@ -226,13 +227,8 @@ function Text({ form, onChange, name, label, lines, above, nothing }) {
 
 /** The toolsets that are configured; the page cannot name any other. @param {Fields} props */
 function Toolsets({ form, inherited, onChange }) {
-  const [known, setKnown] = useState(/** @type {string[]} */ ([]));
-  useEffect(() => {
-    get("/api/about").then(
-      (response) => setKnown(namesOf(response.toolsets)),
-      () => {},
-    );
-  }, []);
+  const { value } = useResource("/api/about");
+  const known = namesOf(value?.toolsets);
   const own = form.toolsets;
   const names = [...new Set([...known, ...(own ?? inherited.toolsets)])].sort();
   const aside =

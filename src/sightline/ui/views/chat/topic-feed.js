@@ -1,42 +1,28 @@
 // @ts-check
-/** The topics as the server has them, fetched when first wanted and kept in step. */
+/** The topics as the server has them, fetched when first needed and kept in step. */
 
-import { get, onAnnounced, onReconnect } from "../../kit/api.js";
+import { onAnnounced } from "../../kit/api.js";
+import { resource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
-import { signal, useEffect } from "../../vendor/preact.js";
+import { useEffect } from "../../vendor/preact.js";
 
-/** @import { Topic } from "./core/topics.js" */
+const topics = resource("/api/chat/topics", (again) =>
+  onAnnounced("chat", (event) => (event.kind === "topics" || (event.kind === "changed" && event.wide)) && again()),
+);
+let isStarted = false;
 
-/** Null until they have come. @type {import("../../vendor/preact.js").Signal<Topic[] | null>} */
-export const topics = signal(null);
-
-let isFollowed = false;
-let asked = 0;
-
-/** Ask anew; an answer that a later one has overtaken is dropped. */
+/** Fetch them again; the promise is kept once they are here. */
 export async function fetchTopics() {
-  const own = (asked += 1);
-  try {
-    const response = await get("/api/chat/topics");
-    if (own === asked) topics.value = response;
-  } catch (error) {
-    if (own === asked) toastError(error);
-  }
+  await topics.refresh();
+  if (topics.trouble.value) toastError(topics.trouble.value);
 }
 
-/** The topics for a component; the first that wants them makes them followed from then on. */
+/** The topics for a component, null until they are here; the first that needs them has them followed from then on. */
 export function useTopics() {
   useEffect(() => {
-    if (!isFollowed) {
-      isFollowed = true;
-      onAnnounced(
-        "chat",
-        (value) =>
-          ["topics", "changed"].includes(value.kind) && (value.kind === "topics" || value.wide) && void fetchTopics(),
-      );
-      onReconnect(() => void fetchTopics());
-    }
+    if (!isStarted) topics.start();
+    isStarted = true;
     void fetchTopics();
   }, []);
-  return topics.value;
+  return topics.value.value;
 }

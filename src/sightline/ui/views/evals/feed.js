@@ -1,11 +1,11 @@
 // @ts-check
 /** Runs of evals as the server has them, live, and what can be done about them. */
 
-import { get, onAnnounced, post } from "../../kit/api.js";
+import { onAnnounced, post } from "../../kit/api.js";
+import { useResource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { useEffect } from "../../vendor/preact.js";
 import { mode, setMode } from "../interception/feed.js";
-import { useFollowed } from "../runs/feed.js";
 import { held, onHeld } from "../traffic/feed.js";
 
 /** @import { Eval, EvalBrief } from "./core/evals.js" */
@@ -20,12 +20,17 @@ const OFTEN_MS = 400;
 /** A run that another program drives is not announced: it is looked at this often. */
 const LOOK_MS = 2000;
 
-/** @param {string} run */
+/** @param {string} run @returns {`/api/evals/${string}`} */
 function pathOf(run) {
   return `/api/evals/${encodeURIComponent(run)}`;
 }
 
-/** @param {string} path @param {Record<string, string>} params */
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {Record<string, string>} params what is empty is left out
+ * @returns {P | `${P}?${string}`}
+ */
 function withQuery(path, params) {
   const query = String(new URLSearchParams(Object.entries(params).filter(([, words]) => words)));
   return query ? `${path}?${query}` : path;
@@ -70,10 +75,10 @@ function usePolling(isWanted, again, ms) {
 
 /** The newest runs, live; one that is begun elsewhere shows up too. @param {string} suite @param {number} limit */
 export function useEvals(suite, limit) {
-  const followed = useFollowed(
-    () => /** @type {Promise<EvalBrief[]>} */ (get(withQuery("/api/evals", { suite, limit: String(limit) }))),
+  const path = withQuery("/api/evals", { suite, limit: String(limit) });
+  const followed = useResource(
+    path,
     throttledEvents(() => true),
-    [suite, limit],
   );
   usePolling(true, followed.again, LOOK_MS * 2);
   return followed;
@@ -87,10 +92,9 @@ let lastSeen = null;
 
 /** One run, live. @param {string} id */
 export function useEval(id) {
-  const followed = useFollowed(
-    () => /** @type {Promise<Eval>} */ (get(pathOf(id))),
+  const followed = useResource(
+    pathOf(id),
     throttledEvents((run) => run === id),
-    [id],
   );
   if (followed.value) lastSeen = followed.value;
   const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
@@ -101,10 +105,9 @@ export function useEval(id) {
 /** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
 export function useEvalCase(id, name, target, trial) {
   const path = withQuery(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
-  const followed = useFollowed(
-    () => /** @type {Promise<Case>} */ (get(path)),
+  const followed = useResource(
+    path,
     throttledEvents((run) => run === id),
-    [path],
   );
   usePolling(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
   return followed;
@@ -113,19 +116,17 @@ export function useEvalCase(id, name, target, trial) {
 /** Two runs on the same cases. @param {string} a @param {string} b @param {string} targetA @param {string} targetB */
 export function useComparison(a, b, targetA, targetB) {
   const path = withQuery("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
-  return useFollowed(
-    () => /** @type {Promise<Comparison>} */ (get(path)),
+  return useResource(
+    path,
     throttledEvents((run) => run === a || run === b),
-    [path],
   );
 }
 
 /** A suite over its runs. @param {string} suite */
 export function useTrend(suite) {
-  return useFollowed(
-    () => /** @type {Promise<TrendPoint[]>} */ (get(withQuery("/api/evals/trend", { suite }))),
+  return useResource(
+    withQuery("/api/evals/trend", { suite }),
     throttledEvents(() => true),
-    [suite],
   );
 }
 

@@ -1,39 +1,47 @@
 // @ts-check
 /** Which requests are held: the mode and the rules, as the server has them. */
 
-import { ApiError, get, onFact, onReconnect, put } from "../../kit/api.js";
+import { onFact, put } from "../../kit/api.js";
+import { resource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
-import { signal } from "../../vendor/preact.js";
+import { computed } from "../../vendor/preact.js";
+import { newRule } from "./core/interception.js";
 
 /** @import { Mode, Rule } from "./core/interception.js" */
 
-/** @type {import("../../vendor/preact.js").Signal<Mode>} */
-export const mode = signal("off");
-/** @type {import("../../vendor/preact.js").Signal<Rule[]>} */
-export const rules = signal([]);
-/** Whether this server can hold at all. */
-export const canHold = signal(false);
+/**
+ * A hold can use up a rule, or the mode `next`; another page can change both.
+ * @type {import("../../kit/resource.js").Follow}
+ */
+const followHolds = (again) => {
+  addEventListener("focus", again);
+  const stop = onFact((fact) => fact.kind === "held" && again());
+  return () => {
+    removeEventListener("focus", again);
+    stop();
+  };
+};
+const interception = resource("/api/interception", followHolds);
+const ruleList = resource("/api/rules", followHolds);
 
-/** Ask for the mode and the rules. */
-export async function fetchInterception() {
-  try {
-    const [interception, listed] = await Promise.all([get("/api/interception"), get("/api/rules")]);
-    mode.value = interception.mode;
-    rules.value = listed;
-    canHold.value = true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) canHold.value = false;
-  }
-}
+/** @type {import("../../vendor/preact.js").ReadonlySignal<Mode>} */
+export const mode = computed(() => interception.value.value?.mode ?? "off");
+/** The server leaves out what is usual. @type {import("../../vendor/preact.js").ReadonlySignal<Rule[]>} */
+export const rules = computed(() => (ruleList.value.value ?? []).map((rule) => ({ ...newRule(), ...rule })));
+/** Whether this server can hold at all. */
+export const canHold = computed(
+  () =>
+    interception.value.value !== null && ruleList.value.value !== null && interception.trouble.value?.status !== 404,
+);
 
 /** @param {Mode} wanted */
 export async function setMode(wanted) {
-  const before = mode.value;
-  mode.value = wanted;
+  const before = interception.value.value;
+  interception.value.value = { mode: wanted };
   try {
-    mode.value = (await put("/api/interception", { mode: wanted }))?.mode ?? wanted;
+    interception.value.value = (await put("/api/interception", { mode: wanted })) ?? { mode: wanted };
   } catch (error) {
-    mode.value = before;
+    interception.value.value = before;
     toastError(error);
   }
 }
@@ -44,17 +52,14 @@ export async function setMode(wanted) {
  */
 export async function saveRules(wanted) {
   const response = await put("/api/rules", wanted);
-  rules.value = Array.isArray(response) ? response : wanted;
-  // The first rules switch holding on, as long as nobody has chosen a mode.
-  void fetchInterception();
+  ruleList.value.value = Array.isArray(response) ? response : wanted;
+  // The first rules switch holding on, unless the user has chosen a mode.
+  void interception.refresh();
+  void ruleList.refresh();
 }
 
-/** Begin to follow; called once. A hold can use up a rule, or the mode `next`; another page can change both. */
+/** Begin to follow; called once. */
 export function startInterception() {
-  void fetchInterception();
-  onReconnect(fetchInterception);
-  onFact((fact) => {
-    if (fact.kind === "held") void fetchInterception();
-  });
-  addEventListener("focus", () => void fetchInterception());
+  interception.start();
+  ruleList.start();
 }

@@ -18,7 +18,7 @@ export class Desk {
   /** @param {string} id */
   constructor(id) {
     this.id = id;
-    this.path = `/api/exchanges/${encodeURIComponent(id)}`;
+    this.path = /** @type {const} */ (`/api/exchanges/${encodeURIComponent(id)}`);
     /** @type {Signal<View | null>} */
     this.view = signal(null);
     /** @type {Signal<ApiError | null>} */
@@ -132,7 +132,8 @@ export class Desk {
           if (!section) continue;
           if (change !== "same") this._changed.add(section.id);
           // A section with more than words is told with place holders, which are no text to go back to.
-          if (before && !after.part && after.text === section.text) this._originals.set(section.id, before.text);
+          if (before && after && !after.part && after.text === section.text)
+            this._originals.set(section.id, before.text);
         }
         for (const [id, section] of sections) this._seen.set(id, section.text);
         this.view.value = this.view.value && { ...this.view.value };

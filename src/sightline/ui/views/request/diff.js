@@ -7,6 +7,7 @@ import { rowsOf, scan } from "../../kit/core/json.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { useResource } from "../../kit/resource.js";
 import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
@@ -173,13 +174,8 @@ function Prefix({ cost }) {
 
 /** @param {{ own: string, chosen: string, onChoose: (id: string) => void }} props */
 function Others({ own, chosen, onChoose }) {
-  const [lines, setLines] = useState(/** @type {any[]} */ ([]));
-  useEffect(() => {
-    get("/api/exchanges?limit=50").then(
-      (answer) => setLines(answer.exchanges.filter((/** @type {any} */ line) => line.id !== own)),
-      () => {},
-    );
-  }, []);
+  const { value } = useResource("/api/exchanges?limit=50");
+  const lines = (value?.exchanges ?? []).filter((line) => line.id !== own);
   return html`<select
     class="field"
     aria-label="Which exchange"

@@ -33,7 +33,7 @@ export function Masks({ desk, onClose }) {
   const kept = (view?.kept ?? []).join(" ");
   useEffect(() => {
     get("/api/masks").then(
-      (answer) => setMasks(answer.masks ?? answer),
+      (answer) => setMasks(answer),
       (error) => setProblem(error.message),
     );
   }, [kept]);

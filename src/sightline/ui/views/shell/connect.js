@@ -2,10 +2,10 @@
 /** How each known client is pointed here. */
 
 import { about } from "../../kit/about.js";
-import { get } from "../../kit/api.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { Dialog } from "../../kit/dialog.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { useResource } from "../../kit/resource.js";
+import { h, html, useState } from "../../vendor/preact.js";
 
 /** @import { Client } from "../../kit/about.js" */
 /** @typedef {{ name: string, ready: boolean, why: string }} Provider */
@@ -33,15 +33,8 @@ export function Connect({ onClose }) {
 
 /** The providers, each as it is found when the dialog opens: what is said to be ready has answered. */
 function Providers() {
-  const [found, setFound] = useState(/** @type {Provider[] | null} */ (null));
-  useEffect(() => {
-    const leaving = new AbortController();
-    get("/api/providers", { signal: leaving.signal })
-      .then(setFound)
-      .catch(() => leaving.signal.aborted || setFound([]));
-    return () => leaving.abort();
-  }, []);
-  if (found?.length === 0) return null;
+  const { value: found, trouble } = useResource("/api/providers");
+  if (trouble || found?.length === 0) return null;
   return html`<section class="connect-more" aria-label="Providers">
     <h3>Providers</h3>
     ${

@@ -37,7 +37,7 @@
  * @property {string} [reason]
  * @property {boolean} [has_cache_mark]
  */
-/** @typedef {{ label: string, operations: Record<string, unknown>[] }} Fix */
+/** @typedef {{ label: string, operations: object[] }} Fix */
 /**
  * @typedef {{ pointer: string, section: string, message: string, severity: "error" | "warning", fixes?: Fix[] }}
  *   Problem
