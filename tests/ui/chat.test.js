@@ -101,7 +101,7 @@ test("what was predicted stands beside what the provider counted", () => {
 });
 
 test("an answer that is not whole says why", () => {
-  assert.equal(whyIncomplete({ ...NOTHING, finish: "cancelled" }), "broken off");
+  assert.equal(whyIncomplete({ ...NOTHING, finish: "cancelled" }), "interrupted");
   assert.equal(whyIncomplete({ ...NOTHING, finish: "error" }), "incomplete");
   assert.equal(whyIncomplete({ ...NOTHING, finish: "length" }), "cut at the limit");
   assert.equal(whyIncomplete({ ...NOTHING, finish: "content_filter" }), "stopped by the provider's filter");

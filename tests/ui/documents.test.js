@@ -25,6 +25,6 @@ test("what is still missing is said", () => {
   assert.equal(missingFrom(" ", "", ""), "");
   assert.equal(missingFrom("{", "raw", "m"), "This is not JSON.");
   assert.equal(missingFrom("{}", "", "m"), "Choose the dialect.");
-  assert.equal(missingFrom("{}", "raw", ""), "Name the model that is to answer.");
+  assert.equal(missingFrom("{}", "raw", ""), "Name the model that should answer.");
   assert.equal(missingFrom("{}", "raw", "m"), null);
 });

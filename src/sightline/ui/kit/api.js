@@ -1,5 +1,5 @@
 // @ts-check
-/** What the server says and is told: JSON by request, and every fact as it becomes true. */
+/** The server's API: JSON requests, typed by path, and the stream of facts. */
 
 import { begun } from "./events.js";
 

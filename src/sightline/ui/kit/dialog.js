@@ -5,7 +5,7 @@ import { h, html, useId, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
 
 /**
- * `title` names it; with `isBare` the name is only told, not shown; `isKept` outlives a click beside it.
+ * `title` names it; with `isBare` only assistive technology reads it; `isKept` stays open after a click beside it.
  * @param {{ title: string, onClose: () => void, children?: any, class?: string, isBare?: boolean, isKept?: boolean,
  *   footer?: any }} props
  */

@@ -64,7 +64,7 @@ export function onAnnounced(event, listener) {
 }
 
 /**
- * Called each time that facts flow again: whoever shows something fetches it anew, so that nothing is missed.
+ * Called each time that facts flow again. What was shown before may be out of date, and is fetched again.
  * @param {() => void} listener
  * @returns {() => void} stops it
  */

@@ -63,7 +63,7 @@ export function FilterBox({
     }
   }, [value, reset]);
 
-  // Whoever has left the list is not fetched back by what is still being looked up.
+  // A lookup that is answered after the user left the list must not bring them back.
   useLayoutEffect(
     () => () => {
       clearTimeout(asked.current.timer);

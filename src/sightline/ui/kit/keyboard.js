@@ -23,7 +23,7 @@ export const shortcuts = computed(() => [...registered.value].reverse().flat());
  * @param {readonly unknown[]} inputs when one of these changes they are registered anew
  */
 export function useShortcuts(wanted, inputs = []) {
-  // Before the next painting: whoever sees a button may already press its key.
+  // Before the next paint: a user who sees a button may already press its key.
   useLayoutEffect(() => {
     registered.value = [...registered.value, wanted];
     return () => {

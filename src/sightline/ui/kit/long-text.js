@@ -36,7 +36,9 @@ export function LongText({ text, isMarkdown, lines = 16 }) {
     }
     ${
       hasTurnedText(text)
-        ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>`
+        ? html`<p class="note warn">
+            This text has hidden characters that change its reading direction. Check it in Wire.
+          </p>`
         : null
     }`;
 }

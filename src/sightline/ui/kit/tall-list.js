@@ -69,7 +69,7 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
   const scrolled = () => {
     const element = scroller.current;
     if (!element) return;
-    // Another size moves what is in sight by itself; that is no reader's wish.
+    // Another size scrolls by itself; the user did not ask for that.
     if (Math.abs(element.scrollTop - own.current) >= 1 && shape.current === shapeOf(element)) {
       own.current = -1;
       anchor.current = anchorOf(element, heights, keyOf);
@@ -128,7 +128,7 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
     },
     element: () => scroller.current,
   };
-  // At once: whoever comes back quickly has set it anew by the time that others are cleaned up.
+  // At once: a component that returns quickly has set it again before the old one is cleaned up.
   useLayoutEffect(() => () => void (handle.current = null), []);
 
   // One function for good: another one each time would have every row measured anew.

@@ -1,5 +1,5 @@
 // @ts-check
-/** What was typed and not yet told to the server: told in order, one at a time, a burst of keys as one. */
+/** Edits that were typed and not yet sent: they are sent in order, one at a time, and a burst of keys as one. */
 
 /** @typedef {Record<string, unknown> & { op: string }} Operation */
 /** @typedef {{ section: string, part?: string }} Target */
@@ -12,9 +12,9 @@
  * @property {(run: () => void, after: number) => () => void} [later]
  */
 
-/** So long after the last key an edit is told. */
+/** An edit is sent so many milliseconds after the last key. */
 export const PAUSE = 250;
-/** Somebody who never pauses is told at least so often. */
+/** While the user types without a pause, an edit is sent at least this often. */
 const LONGEST = 1500;
 
 /** @param {Target} target */
@@ -24,7 +24,7 @@ export function nameOf(target) {
 
 /**
  * What was typed into a plain text field, with the line ends that the text had before: a field makes `\n` of them all,
- * also where nobody typed anything.
+ * even if nothing was typed.
  * @param {string} typed
  * @param {string} before
  */

@@ -93,7 +93,7 @@ export function toggleTerm(text, term) {
 }
 
 /**
- * A value as it stands in a filter: in quotes where it needs them.
+ * A value as a filter writes it: in quotes where it needs them.
  * @param {string} field
  * @param {string} value
  */

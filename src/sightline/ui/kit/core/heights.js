@@ -5,7 +5,7 @@
 export class Heights {
   /**
    * @param {number} count
-   * @param {number} usual what a row takes that nobody has measured
+   * @param {number} usual the height of a row that is not measured yet
    */
   constructor(count, usual) {
     this.usual = usual;

@@ -7,7 +7,7 @@
 export const CHORD_MS = 1200;
 
 /**
- * What was pressed. Command counts as control; shift is named only where the letter does not show it.
+ * What was pressed. Command counts as control; shift is named only where the character does not show it.
  * @param {KeyPress} press
  */
 export function keyOf(press) {

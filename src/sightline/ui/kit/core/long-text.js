@@ -2,7 +2,7 @@
 /** Long texts: where they are folded, and what they hide. */
 
 /**
- * A text that is long is shown by its beginning until somebody asks for all of it.
+ * The beginning of a long text, which is shown until the user opens all of it.
  * @param {string} text
  * @param {number} [lines]
  * @param {number} [characters]

@@ -29,14 +29,14 @@ import { formulaAt } from "./maths.js";
 
 /** Blocks and inline elements nest no deeper. */
 export const DEEPEST = 8;
-/** A paragraph that is longer than this is shown as it is: nobody reads emphasis in it. */
+/** A paragraph that is longer than this is shown as plain text: parsing it would block the page. */
 const LONGEST_INLINE = 40_000;
 
 /** @type {Ways} */
 const PLAIN = {};
 
 /**
- * An address that may stand in a link; null for everything that could run, phone home by itself or lie about its kind.
+ * An address that may be a link's target; null for everything that could run a script or load something by itself.
  * @param {string} text
  * @returns {string | null}
  */

@@ -74,7 +74,7 @@ const MARKUP_LINE = /^ {0,3}<\/?[A-Za-z][\w.:-]*(?:\s[^<>]{0,400})?\/?>[ \t]*$/;
  * @param {string[]} lines
  * @param {number} depth
  * @param {Ways} ways
- * @param {number[]} [starts] is told the line of each block
+ * @param {number[]} [starts] receives the first line of each block
  * @returns {Element[]}
  */
 function blocks(lines, depth, ways, starts) {

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Where formulas stand in a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like one, as a price does, is
+ * Finds the formulas of a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like one, as a price does, is
  * text.
  */
 
@@ -54,7 +54,8 @@ function inDollars(text, at, missing) {
 }
 
 /**
- * The formula that fills the lines from here on; with `isOpen` one whose end has not come yet is told with its lines so
+ * The formula that fills the lines from here on; with `isOpen` one whose end has not come yet is returned with its
+ * lines so
  * far.
  * @param {readonly string[]} lines
  * @param {number} at

@@ -68,7 +68,7 @@ function codeOf(error) {
  */
 export async function send({ hold = false, step = isStepping.value, expect = "", quota = "ask", draft } = {}) {
   if (isPosting.value || sending.value)
-    return void toast("An answer is on its way.", { hint: "Esc breaks it off; what you write stays here." });
+    return void toast("An answer is on its way.", { hint: "Esc stops it; what you write stays here." });
   if (!draft && isEmpty()) return undefined;
   const asked = draft ?? take();
   const own = {
@@ -139,7 +139,7 @@ function wait(pair, draft) {
   });
 }
 
-/** Break off what is on its way; what has come of it stays. */
+/** Stop the answer that is on its way; what has come of it stays. */
 export async function cancel() {
   try {
     await post("/api/chat/cancel", {});
@@ -159,7 +159,7 @@ export async function resume(anyway) {
  * @param {{ model?: string, hold?: boolean, step?: boolean, quota?: Quota }} [options]
  */
 export async function reask(pair, { model = "", hold = false, step = isStepping.value, quota = "ask" } = {}) {
-  if (sending.value) return void toast("An answer is on its way.", { hint: "Esc breaks it off." });
+  if (sending.value) return void toast("An answer is on its way.", { hint: "Esc stops it." });
   const stop = hold ? openWhenHeld() : () => {};
   try {
     await inView(() =>
@@ -185,7 +185,7 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
 export async function revise(pair) {
   write({ text: pair.user_text, replaces: pair.id, items: [] });
   // A failed question is asked anew in its own topic and of its own model, which the input then shows and lets change;
-  // a model that nobody has is not asked again.
+  // a model that does not exist is not asked again.
   if (pair.state === "error")
     await choose({ topic: pair.topic, ...(pair.model && pair.trouble?.label !== "model" && { model: pair.model }) });
   if (!pair.attachments.length) return;
@@ -235,7 +235,7 @@ export function offerUndo(message, undo) {
 
 /** Take back what was done last, or this. @param {Step} [step] */
 export async function undoLast(step = steps.at(-1)) {
-  if (!step) return void toast("There is nothing to take back here.");
+  if (!step) return void toast("There is nothing to undo here.");
   if (!(await step.undo())) return undefined;
   step.close();
   const at = steps.indexOf(step);

@@ -1,5 +1,5 @@
 // @ts-check
-/** What goes along with a question: pasted, dropped or picked, shown in a tray until it is sent. */
+/** The attachments of a question: pasted, dropped or picked, shown in a tray until it is sent. */
 
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
@@ -12,7 +12,7 @@ import { ACCEPTED, MOST, nameOf, formatBytes, sortFiles } from "./core/attachmen
 export { wireAttachments } from "./core/attachments.js";
 
 /**
- * The files of a paste, a drop or a picker as attachments. What cannot go along is said and left out.
+ * The files of a paste, a drop or a picker as attachments. What cannot be attached is reported and left out.
  * @param {DataTransfer | FileList | readonly File[] | null} given
  * @param {readonly Item[]} [already]
  * @returns {Promise<Item[]>} the new ones
@@ -58,7 +58,7 @@ async function item(file, kind, mediaType, count) {
     return { name: nameOf(file, count), media_type: mediaType, size: file.size, kind, data: await base64(file) };
   } catch {
     toast(`${file.name} could not be read.`, {
-      hint: "It may have been moved or changed meanwhile: attach it again.",
+      hint: "It may have been moved or changed. Attach it again.",
       tone: "bad",
     });
     return null;

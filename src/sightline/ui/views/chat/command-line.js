@@ -69,7 +69,7 @@ async function execute(text) {
       await applyOutcome(text, outcome);
     } else {
       await changeView({ filter: text.trim() });
-      // Whoever has left meanwhile is not fetched back.
+      // A user who left meanwhile must not be brought back.
       if (route.value.view === "chat") go({ view: "chat", filter: view.value?.filter ?? text.trim() });
       done.value += 1;
       toHistory();
@@ -89,7 +89,7 @@ async function applyOutcome(text, outcome) {
   if (outcome.compact)
     return void (outcome.compact.length
       ? (dialog.value = { kind: "compact", ids: [...outcome.compact] })
-      : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
+      : toast("The filter matches no pair.", { hint: "There is nothing to summarize." }));
   const isSure =
     outcome.confirm === false &&
     !outcome.needs_force &&

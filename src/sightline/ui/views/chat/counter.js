@@ -1,5 +1,5 @@
 // @ts-check
-/** How many pairs go along, and on hover or focus what stands behind the number. */
+/** How many pairs are sent with the next question; hover or focus shows how that number came about. */
 
 import { html, useState } from "../../vendor/preact.js";
 import { breakdown, counterText } from "./core/chat.js";

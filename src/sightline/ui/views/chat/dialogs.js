@@ -119,7 +119,7 @@ function QuotaDialog({ error, again, onCancel }) {
     onCancel();
   };
   return h(Dialog, {
-    title: "This would be more than the quota",
+    title: "This would exceed the quota",
     class: "ask-dialog",
     isKept: true,
     onClose: stop,
@@ -128,7 +128,7 @@ function QuotaDialog({ error, again, onCancel }) {
         can_go_at === null
           ? html`<p class="soft">It never fits into this quota; make the question or its context smaller.</p>`
           : html`<p class="soft number">
-              It can go at ${when(can_go_at, now)}
+              It can be sent at ${when(can_go_at, now)}
               ${left ? `, in ${left}` : ", which is now"}.
             </p>`
       }`,
@@ -329,7 +329,7 @@ function SaveFilter({ filter }) {
         ],
       });
       close();
-      toast(`Saved as @${wanted}.`, { hint: "Write it wherever a filter stands, also inside another one." });
+      toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
     } catch (error) {
       setRefusal(`${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`);
     }
@@ -360,7 +360,7 @@ function SaveFilter({ filter }) {
         refusal
           ? html`<p class="refusal" role="alert">${refusal}</p>`
           : isTaken
-            ? html`<p class="soft">There is one of that name; it is replaced.</p>`
+            ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
             : html`<p class="soft">Then <code>@${name.trim().replace(/^@/, "") || "name"}</code> stands for it.</p>`
       }
       <div class="save-actions">

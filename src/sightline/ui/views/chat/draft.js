@@ -11,7 +11,7 @@ import { inView, view, viewId } from "./feed.js";
 /** @typedef {{ text: string, items: Item[], replaces: string }} Draft */
 
 const NAME = "sightline.chat.draft";
-/** Nobody is counted while typing: so many milliseconds of silence come first. */
+/** Tokens are counted so many milliseconds after the last key. */
 const PAUSE = 250;
 
 /** @returns {{ text: string, replaces: string }} */

@@ -12,7 +12,7 @@ import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 /** @import { Delta } from "./core/live.js" */
 /** @typedef {{ id: string, name: string, path: string, [key: string]: any }} Topic */
 
-/** A row that nobody has drawn yet takes about so many pixels. */
+/** The estimated height of a row that is not drawn yet, in pixels. */
 const USUAL = 190;
 /** Browsers draw nothing beyond some 17 million; what is not drawn yet is guessed so that all of it stays below. */
 const TALLEST = 12_000_000;
@@ -144,7 +144,7 @@ function setView(fresh) {
   noteOvertaken();
 }
 
-/** The pair that was asked here last, until it is seen; and the last one of which was told that it is on its way. */
+/** The pair that was asked here last, until it is seen; and the last one that listeners were notified of as sent. */
 let awaited = "";
 let toldOf = "";
 
@@ -405,7 +405,7 @@ function endLive(pair) {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let looking;
 
-/** What a tool answered, and what waits for a person, is not told piece by piece. */
+/** Results of tools, and calls that wait for approval, do not come in pieces: the whole answer is fetched. */
 function onRunEvent() {
   looking ??= setTimeout(() => {
     looking = undefined;
@@ -436,7 +436,7 @@ export async function fetchPreferences() {
   }
 }
 
-/** The server is there again, and may have been started anew: then it has to be told what this page looks at. */
+/** After a reconnect: a server that was restarted does not know this page's view, which is put there again. */
 async function onReturn() {
   try {
     if (!view.value) return await changeView({});

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The history: the pairs around what is in sight, the boundary among them, and what stands there when there are none.
+ * The history: the pairs around what is in sight, the boundary among them, and what is shown when there are none.
  */
 
 import { about } from "../../kit/about.js";
@@ -126,7 +126,7 @@ function NothingFound({ shown }) {
   return html`<div class="history-state" role="status">
     ${h(Icon, { name: "search", class: "state-icon" })}
     <h2>No pair matches this filter</h2>
-    <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question goes alone.</p>
+    <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question is sent alone.</p>
     <button type="button" class="button" onClick=${() => go({ view: "chat", filter: "" })}>Show everything</button>
   </div>`;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** What stands behind every send, for whoever wants to see it: parameters, trimming, errors. */
+/** The details of every send: parameters, trimming, errors. */
 
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal } from "../../vendor/preact.js";

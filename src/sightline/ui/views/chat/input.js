@@ -148,7 +148,7 @@ function onInputKey(event) {
   event.stopPropagation();
 }
 
-/** What is on its way is broken off; else a question that was to be asked again is given up; else to the history. */
+/** Stop the answer that is on its way; else give up the question that was to be asked again; else go to the history. */
 function onEscape() {
   if (sending.value) void cancel();
   else if (replaces.value) write({ text: "", items: [], replaces: "" });
@@ -160,7 +160,7 @@ function Replacing() {
   return html`<div class="replacing" role="status">
     ${h(Icon, { name: "replay" })}
     <span class="cut">
-      Asked anew as a new pair; the old one
+      Asked again as a new pair; the old one
       ${pair ? html`, <q>${pair.user_text.slice(0, 60)}</q>,` : ""} goes when you send.
     </span>
     <button type="button" class="link" onClick=${() => write({ text: "", items: [], replaces: "" })}>
@@ -235,7 +235,7 @@ function SendButton() {
       <button type="button" class="button send-button" aria-busy="true" disabled>
         <span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "AI is thinking…"}</span>
       </button>
-      <button type="button" class="button" title="Break it off (Esc)" onClick=${cancel}>
+      <button type="button" class="button" title="Stop the answer (Esc)" onClick=${cancel}>
         ${h(Icon, { name: "stop" })}Stop
       </button>
     </span>`;

@@ -1,5 +1,5 @@
 // @ts-check
-/** The keys of the chat. What is registered here works, and stands in the help and in the palette. */
+/** The keys of the chat. What is registered here works, and is in the help and in the palette. */
 
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
@@ -135,7 +135,7 @@ function movementKeys() {
   const group = "Chat: moving (VIEW)";
   return [
     { keys: "enter", label: "To the input", group, run: toInput, isHidden: true },
-    { keys: "escape", label: "Break off the answer; else to the command line", group, run: onEscape, isHidden: true },
+    { keys: "escape", label: "Stop the answer, or go to the command line", group, run: onEscape, isHidden: true },
     { keys: "j", also: ["down"], label: "Next pair", group, run: () => move(1), isHidden: true },
     { keys: "k", also: ["up"], label: "Pair before", group, run: () => move(-1), isHidden: true },
     {
@@ -254,10 +254,10 @@ function markKeys() {
           return remove(ids);
         }),
     },
-    { keys: "ctrl+z", label: "Take back the last deletion or summary", group, run: () => void undoLast() },
+    { keys: "ctrl+z", label: "Undo the last deletion or summary", group, run: () => void undoLast() },
     {
       keys: "C",
-      label: "Sum up what is chosen",
+      label: "Summarize what is selected",
       group,
       run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
     },

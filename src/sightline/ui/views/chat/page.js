@@ -32,14 +32,14 @@ import { PreviewPanel } from "./preview.js";
 /** Who touches the screen has the keyboard only when they ask for it. */
 const TOUCHES = matchMedia("(pointer: coarse)");
 
-/** Told to those who do not see it come. */
+/** Announced to assistive technology. */
 const hasAnswered = signal(false);
 
 /** @param {{ filter: string }} props */
 export function Chat({ filter }) {
   const [isPreviewing, setPreviewing] = useState(false);
   useModes();
-  // Before the next key: whoever comes here writes at once.
+  // Before the next key: users who open the chat write at once.
   useLayoutEffect(() => {
     startChat();
     if (!TOUCHES.matches) toInput();

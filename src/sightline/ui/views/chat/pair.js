@@ -21,7 +21,7 @@ import { PairActions } from "./pair-actions.js";
 /** A question that is longer is folded. */
 const LONG = 1800;
 const LONG_LINES = 24;
-/** Nobody asked a model on the first day of 1970; what was imported without a date stands there. */
+/** Pairs that were imported without a date have the first day of 1970. */
 const UNDATED = 86_400;
 const RASTER = /^image\/(?:png|jpeg|gif|webp)$/;
 
@@ -107,7 +107,7 @@ function Head({ pair, standing }) {
     ${pair.flag === "blue" ? null : html`<span class="badge grey" title="Flagged grey">grey</span>`}
     ${
       pair.is_edited
-        ? html`<span class="badge" title="Changed while a request was held: this is what was sent">edited</span>`
+        ? html`<span class="badge" title="Edited while the request was held: this is what was sent">edited</span>`
         : null
     }
     ${

@@ -51,7 +51,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
   >
     <header class="panel-head">
       <h2>Next send</h2>
-      <span class="faint panel-aside">exactly as it would leave</span>
+      <span class="faint panel-aside">exactly as it would be sent</span>
       <span class="shell-gap"></span>
       <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>
         ${h(Icon, { name: "close" })}
@@ -82,7 +82,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
         type="button"
         class="button"
         disabled=${!canSend}
-        title="It is held before it leaves, and the request editor opens on it"
+        title="Hold it before it is sent, and open it in the request editor"
         onClick=${onEdit}
       >
         ${h(Icon, { name: "edit" })}Edit before sending
@@ -93,7 +93,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
               type="button"
               class="button primary"
               disabled=${!canSend}
-              title="Only if it is still byte for byte this"
+              title="Only if it is still exactly these bytes"
               onClick=${() => shown && onSend(shown.body_sha256)}
             >
               ${h(Icon, { name: "send" })}Send exactly this
@@ -250,7 +250,7 @@ function Body({ shown }) {
         title=${
           isSame
             ? `SHA-256 of these bytes, worked out in this page: ${own || shown.body_sha256}`
-            : "What is shown here is not yet what the hash is of"
+            : "The hash is of an older text than the one shown"
         }
       >
         sha256 ${shown.body_sha256.slice(0, 12)}…

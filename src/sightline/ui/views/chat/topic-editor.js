@@ -79,7 +79,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     children: html`<form id="topic-form" class="form" onSubmit=${save}>
       ${
         isRoot
-          ? html`<p class="soft">What holds in every topic that says nothing else.</p>`
+          ? html`<p class="soft">Applies to every topic that does not set its own value.</p>`
           : html`<div class="form-pair">
               ${h(Line, {
                 label: "Name",
@@ -129,7 +129,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
         label: "Instructions",
         lines: 3,
         above: inherited.instructions,
-        nothing: "Said after the system prompt, or after what the model's family is told by default",
+        nothing: "Sent after the system prompt, or after the default prompt of the model's family",
       })}
       ${h(Text, {
         ...fields,
@@ -219,7 +219,7 @@ function Text({ form, onChange, name, label, lines, above, nothing }) {
       ></textarea>
       ${
         value === "" && above
-          ? html`<span class="faint">Empty: here none of it is said, whatever stands above.</span>`
+          ? html`<span class="faint">Empty: nothing is sent here, even if a topic above sets it.</span>`
           : null
       }`,
   });

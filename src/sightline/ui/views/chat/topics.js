@@ -137,7 +137,7 @@ export function TopicsDialog({ onClose }) {
       <span class="shell-gap"></span>
       <button type="button" class="button" onClick=${onClose}>Close</button>`,
     children: html`
-      <p class="soft">What a topic does not say, it has from the one above it.</p>
+      <p class="soft">A topic inherits what it does not set from the topic above it.</p>
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
       <ul class="topic-tree" aria-label="Topics">
         ${

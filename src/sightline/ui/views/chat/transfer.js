@@ -119,7 +119,7 @@ export function ImportDialog({ onClose, files = [] }) {
           </button>
           .
         </p>
-        <p class="faint">They are read first; nothing is taken before you say so.</p>
+        <p class="faint">They are read first; nothing is imported before you confirm.</p>
       </div>
       ${
         list.length

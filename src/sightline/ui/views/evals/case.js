@@ -60,7 +60,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   const editAgain = async () => {
     const now = await rerunHeld(id, name, target, toExchange);
     if (!now) return;
-    const close = toast("Its request is held as soon as it would leave.", {
+    const close = toast("Its request is held before it is sent.", {
       hint: "Edit and send it. The answer is graded, and the edit can be saved in the suite from the case.",
       action: {
         label: "Back to the case",
@@ -132,7 +132,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
     ${
       trouble
         ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
           </p>`
         : null
     }
@@ -227,7 +227,7 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
         ? html`<button
             type="button"
             class="button"
-            title="Run the case again, with its request held in the editor before it leaves (Shift E)"
+            title="Run the case again, with its request held in the editor before it is sent (Shift E)"
             onClick=${onEdit}
           >
             ${h(Icon, { name: "pause" })}
@@ -286,7 +286,7 @@ function Fault({ shown }) {
     ${h(Icon, { name: "warn" })}
     <div>
       <p>${shown.error_code ? html`<b>${shown.error_code}</b> ` : null}${shown.error}</p>
-      <p class="soft">There is no answer, so that no mean counts this case.</p>
+      <p class="soft">There is no answer, so no mean counts this case.</p>
     </div>
   </div>`;
 }
@@ -450,7 +450,7 @@ function Notes({ shown }) {
   if (shown.notes_trouble)
     return html`<section class="case-notes" aria-label="What delivery changed">
       <h2>What delivery changed</h2>
-      <p class="soft">It cannot be told any more: ${shown.notes_trouble}</p>
+      <p class="soft">It is no longer known: ${shown.notes_trouble}</p>
     </section>`;
   if (!shown.notes.length) return null;
   return html`<section class="case-notes" aria-label="What delivery changed">

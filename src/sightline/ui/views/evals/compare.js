@@ -25,7 +25,7 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
   const one = useEval(a);
   const other = useEval(b);
   const [first, second] = [one.value, other.value];
-  // A run with several targets has to be told which; the first of each is as good as any.
+  // A run with several targets needs a choice; the first of each is the default.
   const chosenA = targetA || first?.targets[0] || "";
   const chosenB = targetB || pickTarget(chosenA, second) || "";
   useShortcuts(
@@ -213,7 +213,7 @@ function Verdict({ comparison }) {
       </dl>
       ${
         comparison.difference === null
-          ? html`<p class="soft">There is no case that both sides have a score for.</p>`
+          ? html`<p class="soft">No case has a score on both sides.</p>`
           : h(DifferencePlot, { lines, level: comparison.level, range, better: "B is better", worse: "A is better" })
       }
       <p class="faint">

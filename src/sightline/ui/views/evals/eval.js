@@ -36,7 +36,7 @@ export function EvalView({ id, filter = "", order = "" }) {
     ${
       trouble
         ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
           </p>`
         : null
     }

@@ -249,7 +249,7 @@ function NothingYet() {
   return html`<div class="empty eval-first">
     <h1>No evals yet</h1>
     <p class="soft">
-      An eval asks models what you wrote down once, and tells whether the answers are what you expect. Write a suite:
+      An eval asks models a fixed set of questions, and checks whether the answers are what you expect. Write a suite:
     </p>
     ${h(CopyBlock, { text: FIRST, label: "Copy the suite" })}
     <p class="soft">Then run it; it shows up here while it runs.</p>

@@ -60,7 +60,7 @@ function throttledEvents(isMine) {
 }
 
 /**
- * Look again and again, while somebody sees the page.
+ * Fetch again and again while the page is visible.
  * @param {boolean} isWanted
  * @param {() => void} again
  * @param {number} ms
@@ -156,7 +156,7 @@ export const rerun = (run, cases, target = "") =>
   tell(`${pathOf(run)}/rerun`, { ...(cases && { cases }), ...(target && { target }) });
 
 /**
- * Run a case again, and hold its request before it leaves: `opened` is told of the exchange as soon as it waits.
+ * Run a case again, and hold its request before it leaves: `opened` is called with the exchange as soon as it is held.
  * @param {string} run
  * @param {string} name
  * @param {string} target

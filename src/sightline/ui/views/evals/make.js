@@ -35,7 +35,7 @@ export function MakeCase({ exchanges, onClose }) {
       if (own !== latest.current) return;
       if (made && text !== made.yaml) {
         const [before, beforeTurn] = [text, fromTurn];
-        toast("The text was proposed anew.", {
+        toast("The text was proposed again.", {
           action: {
             label: "Undo",
             run: () => {

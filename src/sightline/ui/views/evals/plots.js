@@ -78,7 +78,7 @@ export function IntervalPlot({ what, mean, low, high, range, level = 0.95, isSig
 const TALL = 72;
 
 /**
- * How scores are spread, by tenths. `side` a is drawn hollow and b filled, so that they are told apart without colour.
+ * How scores are spread, by tenths. `side` a is drawn hollow and b filled, so that they differ without colour.
  * @param {{ name: string, side: "a" | "b", scores: readonly number[], most: number, range: Range }} props
  */
 export function Histogram({ name, side, scores, most, range }) {

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * A change of a suite's file: looked at as a difference before it is written, and taken back as long as nobody wrote
+ * A change of a suite's file: looked at as a difference before it is written, and undone as long as nothing else wrote
  * since.
  */
 
@@ -15,11 +15,13 @@ import { undoInSuite } from "./feed.js";
 /** @import { Saved } from "./feed.js" */
 /**
  * `words` name what is changed; `write` writes it, or tells what it would write.
- * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Wish
+ * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Proposal
  */
 /**
- * @typedef {{ propose: (wish: Wish) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>, refuse:
- *   () => void, reload: () => void, asked: { wish: Wish, saved: Saved } | null, done: { words: string, saved: Saved } |
+ * @typedef {{ propose: (proposal: Proposal) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>,
+ *   refuse:
+ * () => void, reload: () => void, asked: { proposal: Proposal, saved: Saved } | null, done: { words: string, saved:
+ * Saved } |
  *   null, isStale: boolean, isBusy: boolean }} Saving
  */
 
@@ -42,9 +44,9 @@ export function useSaving(run, name, onReload) {
       setBusy(false);
     }
   };
-  const propose = async (/** @type {Wish} */ wish) => {
-    const saved = await tried(() => wish.write(true));
-    if (saved) setAsked({ wish, saved });
+  const propose = async (/** @type {Proposal} */ proposal) => {
+    const saved = await tried(() => proposal.write(true));
+    if (saved) setAsked({ proposal, saved });
   };
   const undoing = async (/** @type {Saved} */ saved) => {
     if (!(await tried(() => undoInSuite(run, { case: name, sha256: saved.sha256 })))) return;
@@ -53,13 +55,13 @@ export function useSaving(run, name, onReload) {
     onReload();
   };
   const accept = async () => {
-    const wish = asked?.wish;
-    const saved = wish ? await tried(() => wish.write(false)) : null;
+    const proposal = asked?.proposal;
+    const saved = proposal ? await tried(() => proposal.write(false)) : null;
     setAsked(null);
-    if (!wish || !saved) return;
-    setDone({ words: wish.words, saved });
+    if (!proposal || !saved) return;
+    setDone({ words: proposal.words, saved });
     setStale(false);
-    toast(`${wish.words} is saved in ${saved.file}.`);
+    toast(`${proposal.words} is saved in ${saved.file}.`);
     onReload();
   };
   return {

@@ -14,7 +14,7 @@ import { Mark } from "./marks.js";
 
 /** @param {{ scores: readonly Score[], label: string }} props */
 export function ScoreTree({ scores, label }) {
-  if (!scores.length) return html`<p class="faint">No grader had anything to say.</p>`;
+  if (!scores.length) return html`<p class="faint">No grader returned a result.</p>`;
   return html`<ul class="score-tree" aria-label=${label}>
     ${scores.map((score, index) => h(Branch, { key: String(index), score, depth: 0 }))}
   </ul>`;

@@ -34,7 +34,7 @@ export function Source({ run, shown, saving, onRerun }) {
             </p>
             ${h(JsonView, { text, open: 3, label: "The case in the suite", onSet: save })}`
         : html`<p class="faint">
-            It cannot be changed from here: the case is not there any more, or lies outside of the folder of suites.
+            It cannot be changed from here: the case no longer exists, or is outside the folder of suites.
           </p>`
     }
   </section>`;

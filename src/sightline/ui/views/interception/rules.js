@@ -31,7 +31,7 @@ export function Rules({ onClose }) {
     setSaving(true);
     try {
       await saveRules(rulesToSend(list));
-      toast(list.length ? "The rules are in force for what comes next." : "There are no rules any more.");
+      toast(list.length ? "The rules apply from the next request on." : "All rules are removed.");
       onClose();
     } catch (error) {
       setRefusal(refusalOf(/** @type {Error & { hint?: string }} */ (error)));
@@ -182,7 +182,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
               onChange=${(/** @type {Event} */ event) =>
                 onChange({ on_timeout: /** @type {"send" | "drop"} */ (value(event)) })}
             >
-              <option value="send">send it as it stands</option>
+              <option value="send">send it as it is</option>
               <option value="drop">drop it</option>
             </select>
           </span>`

@@ -144,11 +144,7 @@ function CardHead(props) {
     <h3 class="card-label cut" title=${section.pointer || "not in the document"}>${section.label}</h3>
     ${isEdited && !section.deleted ? html`<span class="chip edited">edited</span>` : null}
     ${section.deleted ? html`<span class="chip deleted">deleted</span>` : null}
-    ${
-      section.has_cache_mark
-        ? html`<span class="chip cache" title="A cache mark stands in this section">cache</span>`
-        : null
-    }
+    ${section.has_cache_mark ? html`<span class="chip cache" title="This section has a cache mark">cache</span>` : null}
     ${
       isEditable && section.reason && !section.deleted && !section.parts.some((part) => part.editable)
         ? html`<span class="chip" title=${section.reason}>read-only</span>`

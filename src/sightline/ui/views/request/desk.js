@@ -54,7 +54,8 @@ export class Desk {
     /** @type {Promise<void> | null} */
     this._asked = null;
     this._edits = new Edits({
-      // What changed since the body that is shown here, whoever changed it: the hash of it all stands beside it.
+      // `changed` is the hash of the body that is shown: the answer has what differs from it, other pages' edits
+      // included.
       post: (operation) =>
         post(`${this.path}/edits?changed=${this.view.peek()?.body_sha256 ?? "0"}`, this._meant(this._kept(operation))),
       answered: (answer, operation) => this._answered(answer, operation),
@@ -100,7 +101,7 @@ export class Desk {
 
   /** Counts the edits that were answered. */
   _answers = 0;
-  /** Whether an edit was answered with what somebody else did, which nobody here has seen yet. */
+  /** Whether the answer to an edit had changes of another page, which are not shown yet. */
   _isForeign = false;
 
   /** @param {View} answer */
@@ -118,7 +119,7 @@ export class Desk {
     this._arrived = [];
     if (!isHeld(view)) return;
     if (!view.dirty) this._remember(view);
-    // Opened after somebody had edited it: what it was is asked for once.
+    // It was edited before it was opened here: the original is fetched once.
     else if (!this._originals.size && !this._asked) void this._askOriginals();
   }
 
@@ -131,7 +132,7 @@ export class Desk {
           const section = sections.get(after?.section ?? "");
           if (!section) continue;
           if (change !== "same") this._changed.add(section.id);
-          // A section with more than words is told with place holders, which are no text to go back to.
+          // A section with more than text has placeholders in its text, which cannot be restored.
           if (before && after && !after.part && after.text === section.text)
             this._originals.set(section.id, before.text);
         }
@@ -196,7 +197,7 @@ export class Desk {
   /** @param {boolean} busy */
   _isBusyNow(busy) {
     this.isBusy.value = busy;
-    // Somebody else has edited it while our own edits were on their way.
+    // Another page edited it while our own edits were under way.
     if (!busy && this._lastEdit && this._lastEdit !== this.view.peek()?.body_sha256)
       this._later(() => void this.load());
   }
@@ -281,7 +282,7 @@ export class Desk {
     this._edits.type(target, text);
   }
 
-  /** What is typed cannot be told to the server as it stands. @param {Target} target @param {string} why */
+  /** What is typed cannot be sent to the server as it is. @param {Target} target @param {string} why */
   hold(target, why) {
     this._edits.forget(nameOf(target));
     this._tellRefusal(nameOf(target), why);
@@ -331,17 +332,17 @@ export class Desk {
     return this._edits.flush();
   }
 
-  /** Send what is on screen: everything typed is told first, and the server takes only the hash that is shown. */
+  /** Send what is on screen: pending edits are sent first, and the server accepts only the hash that is shown. */
   async send() {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
       if (!(await this._edits.flush()) || this.refusals.peek().size) {
-        toast("Not sent: an edit was refused.", { hint: "Look at the section that is marked.", tone: "bad" });
+        toast("Not sent: an edit was refused.", { hint: "Check the marked section.", tone: "bad" });
         return;
       }
       if (this._isForeign) {
-        toast("Not sent: somebody else has changed it.", { hint: "Look at it again, then send it.", tone: "bad" });
+        toast("Not sent: it was changed in another page.", { hint: "Check it again, then send it.", tone: "bad" });
         return;
       }
       await post(`${this.path}/release`, { body_sha256: this.view.value?.body_sha256 ?? "" });

@@ -61,7 +61,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
 }
 
 /**
- * A whole item as JSON; it is told to the server when it is applied.
+ * A whole item as JSON; it is sent to the server when it is applied.
  * @param {{ desk: Desk, section: Section }} props
  */
 export function JsonPane({ desk, section }) {

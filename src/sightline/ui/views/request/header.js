@@ -109,13 +109,13 @@ function Queue({ view }) {
   </span>`;
 }
 
-/** Why nobody waits for it any more. */
+/** Why the exchange was cancelled. */
 const CANCELLED = {
   client_gone: "the client left",
   shutdown: "Sightline was stopped",
   interrupted: "Sightline or its command was interrupted",
   user: "it was stopped by hand",
-  timeout: "its time was up",
+  timeout: "its time ran out",
 };
 
 const SCOPES = /** @type {const} */ ([

@@ -58,7 +58,7 @@ export const Meter = memo(function Meter(
           ? html`<span
               class="meter-band"
               style=${{ left: `${drawn.band.start}%`, width: `${drawn.band.width}%` }}
-              title=${`The truth lies between ${whole(drawn.low)} and ${whole(drawn.high)} tokens`}
+              title=${`The true count is between ${whole(drawn.low)} and ${whole(drawn.high)} tokens`}
             ></span>`
           : null
       }

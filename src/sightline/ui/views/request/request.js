@@ -126,7 +126,7 @@ export function RequestView({ id, tab }) {
     ${
       trouble
         ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
           </p>`
         : null
     }

@@ -49,7 +49,7 @@ export function Sections({ desk }) {
     }
   }, []);
 
-  // Whoever closes the editor goes on from its card.
+  // Closing the editor puts the focus on its card.
   const before = useRef(editing);
   useLayoutEffect(() => {
     if (before.current && !editing)

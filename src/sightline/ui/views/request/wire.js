@@ -318,7 +318,7 @@ function WireRow({ text, row, number, marks, hits, aimed, isHere }) {
     <span class="wire-number" aria-hidden="true">${number}</span>
     <span class="wire-text" style=${{ paddingLeft: `${row.indent * 2}ch` }}>
       ${pieces}
-      ${gone ? html`<span class="wire-gone" title="Something was taken out here">◂</span>` : null}
+      ${gone ? html`<span class="wire-gone" title="Something was removed here">◂</span>` : null}
     </span>
   </div>`;
 }
@@ -349,7 +349,7 @@ function visible(text) {
   for (const match of text.matchAll(HIDDEN)) {
     if (match.index > at) pieces.push(text.slice(at, match.index));
     pieces.push(
-      html`<span class="hidden-sign" title="A sign that is not seen">
+      html`<span class="hidden-sign" title="An invisible character">
         ${`U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`}
       </span>`,
     );

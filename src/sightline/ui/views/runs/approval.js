@@ -30,7 +30,7 @@ const opened = new Set();
 export function ApprovalCard({ run: id, isLeft = false }) {
   const { run, trouble } = useRun(id);
   if (!run) return trouble && trouble.status !== 404 ? html`<p class="soft">${trouble.message}</p>` : null;
-  // What was broken off a moment ago is still its pair's, which will say so.
+  // A run that was just interrupted still belongs to its pair, which shows that.
   if (run.state === "interrupted" && !isLeft) return null;
   const held = run.pending?.step === "hold" && run.is_stepping ? run.pending.exchange : "";
   if (run.state === "ended") return isLeft && run.why === "answered" ? h(Elsewhere, { run }) : null;
@@ -51,7 +51,7 @@ function Opening({ exchange }) {
 function Elsewhere({ run }) {
   return html`<section class="run-card" aria-label="Run of tools">
     <div class="run-asked">
-      <p class="run-question">The run was taken up elsewhere, and has its answer.</p>
+      <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
       <div class="run-all">
         <button type="button" class="button primary" onClick=${() => void resumeRun(run.id, {})}>Use its answer</button>
         <a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>
@@ -144,7 +144,7 @@ function Question({ run, pending, attempts }) {
 }
 
 /**
- * Each decision is told at once; the run goes on when there is one about every call.
+ * Each decision is sent at once; the run resumes when every call has one.
  * @param {{ run: Run, calls: readonly PendingCall[], objections: Record<string, string>, attempts: Record<string,
  *   string> }} props
  */
@@ -171,8 +171,8 @@ function Approve({ run, calls, objections, attempts }) {
     <p class="run-question">
       ${
         calls.length === 1
-          ? html`The model wants to call <code>${calls[0].name}</code>. Nothing runs before you say so.`
-          : `The model wants to make ${countOf(calls.length, "call")}. Nothing runs before you decide about each.`
+          ? html`The model wants to call <code>${calls[0].name}</code>. Nothing runs until you allow it.`
+          : `The model wants to make ${countOf(calls.length, "call")}. Nothing runs until you decide about each.`
       }
     </p>
     <ul class="run-calls">
@@ -218,8 +218,7 @@ function HoldQuestion({ run, exchange }) {
   return html`<div class="run-asked">
     <p class="run-question">
       ${h(Icon, { name: "pause" })}
-      The request of round ${run.rounds.length + 1} is held before it leaves. What you change in it stays changed in
-      later rounds.
+      The request of round ${run.rounds.length + 1} is held before it is sent. Your edits stay in later rounds.
     </p>
     <div class="run-all">
       <a class="button primary" href=${`#/x/${encodeURIComponent(exchange)}`}>Open the request</a>
@@ -247,7 +246,7 @@ function Confirm({ run, reached }) {
 }
 
 /**
- * A run that was broken off: a call that had begun may have done its work, which only a person can know.
+ * A run that was interrupted: a call that had begun may have done its work; only the user can know.
  * @param {{ run: Run, calls: readonly PendingCall[] }} props
  */
 function Resume({ run, calls }) {
@@ -263,8 +262,8 @@ function Resume({ run, calls }) {
     <p class="run-question">
       ${
         calls.length
-          ? "The run was broken off while these calls were running. They may have done their work, or some of it."
-          : "The run was broken off. It can go on from its last complete step."
+          ? "The run was interrupted while these calls were running. They may have done their work, or part of it."
+          : "The run was interrupted. It can resume from its last complete step."
       }
     </p>
     ${

@@ -1,5 +1,5 @@
 // @ts-check
-/** What runs without being asked about, because somebody said so for all runs; it can be taken back. */
+/** The calls that are allowed for all runs without asking; each can be revoked. */
 
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";

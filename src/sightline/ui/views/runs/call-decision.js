@@ -21,7 +21,7 @@ import { argumentsText, isSameArguments, freeArguments, patternsFor, readArgumen
  */
 export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
   const [isEditing, setEditing] = useState(objection !== "");
-  /** Only who opens the editor gets the focus: a question that appears takes it from nobody. */
+  /** Opening the editor focuses it; a question that appears by itself must not take the focus. */
   const [isOpened, setOpened] = useState(false);
   /** What the editor begins with; what is typed into it is not given back to it. */
   const [written, setWritten] = useState((objection && attempts[call.key]) || argumentsText(call.arguments));
@@ -180,7 +180,7 @@ function Deny({ onDecide }) {
       class="field"
       ref=${field}
       aria-label="Why it is denied"
-      placeholder="Why? The model is told, and can try something else."
+      placeholder="Why? The model reads this, and can try something else."
       value=${reason}
       onInput=${(/** @type {Event} */ event) => setReason(/** @type {HTMLInputElement} */ (event.target).value)}
     />
@@ -274,7 +274,7 @@ function RuleForm({ call, args, onAllow }) {
     <div class="run-all">
       <span class="faint">Taken back under <a href="#/runs">Runs</a>.</span>
       <span class="shell-gap"></span>
-      <button type="submit" class="button primary" ref=${patterns.length ? null : field}>Allow, and always so</button>
+      <button type="submit" class="button primary" ref=${patterns.length ? null : field}>Always allow</button>
     </div>
   </form>`;
 }

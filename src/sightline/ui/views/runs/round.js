@@ -63,7 +63,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
             ${
               round.context
                 ? html`<div class="round-context">
-                    <h4>Told to the model as well</h4>
+                    <h4>Also sent to the model</h4>
                     <p class="soft">${round.context}</p>
                   </div>`
                 : null

@@ -40,7 +40,7 @@ export function Trace({ id }) {
     ${
       trouble
         ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
           </p>`
         : null
     }

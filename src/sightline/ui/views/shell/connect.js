@@ -24,7 +24,7 @@ export function Connect({ onClose }) {
       ${h(Clients, {})}
       <section class="connect-more" aria-label="More">
         <h3>Label the traffic, or choose the provider</h3>
-        <p class="soft">Put either in front of the path; lists and rules can then ask for it.</p>
+        <p class="soft">Put either in front of the path; filters and rules can then match it.</p>
         ${h(CopyBlock, { text: `${address}/s/my-task/v1\n${address}/p/anthropic/s/my-task` })}
       </section>
       ${h(Providers, {})}`,
@@ -50,7 +50,7 @@ function Providers() {
                 </li>`,
               )}
           </ul>`
-        : html`<p class="faint" role="status">Asking those on this machine…</p>`
+        : html`<p class="faint" role="status">Checking the providers on this machine…</p>`
     }
   </section>`;
 }
@@ -103,7 +103,7 @@ function Steps({ client }) {
   return html`
     ${
       client.command
-        ? html`<p class="step">Start it through Sightline; nothing of yours is changed:</p>
+        ? html`<p class="step">Start it through Sightline; your own configuration is not changed:</p>
             ${h(CopyBlock, { text: client.command, label: "Copy command" })}`
         : null
     }

@@ -242,13 +242,13 @@ function Banner() {
   if (state === "refused") {
     return html`<div class="banner bad" role="alert">
       ${h(Icon, { name: "warn" })}
-      <span>This page is not known here any more. Open the link again that Sightline printed when it started.</span>
+      <span>This page's link is no longer valid. Open the link that Sightline printed when it started.</span>
     </div>`;
   }
   if (state !== "lost") return null;
   return html`<div class="banner" role="alert">
     ${h(Icon, { name: "warn" })}
-    <span>Sightline does not answer. What you see may be old; the page keeps trying.</span>
+    <span>Sightline does not answer. What you see may be out of date; the page keeps trying.</span>
     <button type="button" class="button" onClick=${retry}>Try now</button>
   </div>`;
 }

@@ -21,7 +21,7 @@ import { costWords, stateOf, titleOf, totals } from "./core/lines.js";
 /** @import { Line, Row } from "./core/lines.js" */
 
 export const COLUMNS = [
-  { name: "state", label: "State", help: "Where the exchange stands" },
+  { name: "state", label: "State", help: "State of the exchange" },
   { name: "title", label: "Request", help: "What was asked" },
   { name: "client", label: "Client", help: "The program that asked" },
   { name: "model", label: "Model", help: "The model that was asked for" },
@@ -34,7 +34,7 @@ export const COLUMNS = [
   { name: "cost", label: "Cost", help: "US dollars, where the prices are known" },
   { name: "first", label: "First byte", help: "From the request to the first byte of the reply" },
   { name: "time", label: "Time", help: "From the request to the end of the reply" },
-  { name: "losses", label: "Loss", help: "How much a translation did not carry" },
+  { name: "losses", label: "Loss", help: "What a translation could not carry over" },
   { name: "at", label: "At", help: "When the request came" },
 ];
 

@@ -54,7 +54,7 @@ export function NothingYet({ onConnect }) {
       <h2>Waiting for the first request</h2>
       <p class="soft">
         Point a client here. What it sends shows in this list at once, and you can hold, read and change it before it
-        leaves.
+        is sent.
       </p>
     </header>
     ${h(Clients, {})}

@@ -142,7 +142,7 @@ export function Traffic({ filter, onConnect }) {
 }
 
 /**
- * What stands in place of the list where there is none.
+ * What is shown in place of an empty list.
  * @param {string} filter
  * @param {() => void} onConnect
  */

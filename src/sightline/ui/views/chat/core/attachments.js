@@ -74,14 +74,14 @@ export function kindOf(file) {
   if (IMAGES.includes(known)) return { kind: "image", media_type: known };
   if (AUDIO.includes(known)) return { kind: "audio", media_type: known };
   if (known === "application/pdf") return { kind: "document", media_type: known };
-  // A picture that is text is drawn by nobody, but can be read.
+  // No model draws an SVG, but it can be read as text.
   if (known === "image/svg+xml" || TEXT_TYPES.test(known) || TEXT_ENDINGS.has(ending))
     return { kind: "text", media_type: known.startsWith("text/") && known !== "text/html" ? known : "text/plain" };
   return null;
 }
 
 /**
- * Which of these can go along with those that are there already, and why the others cannot.
+ * Which of these files can be attached beside those that are there already, and why the others cannot.
  * @template {Candidate} F
  * @param {readonly F[]} files
  * @param {readonly { size: number }[]} already
@@ -100,7 +100,7 @@ export function sortFiles(files, already = []) {
     if (!known)
       refused.push({
         name,
-        why: `is of a kind that models do not take${file.type ? ` (${file.type})` : ""}.`,
+        why: `is of a kind that models do not accept${file.type ? ` (${file.type})` : ""}.`,
         hint: "Pictures (PNG, JPEG, GIF, WebP), PDF, audio and text can be attached.",
       });
     else if (!file.size)

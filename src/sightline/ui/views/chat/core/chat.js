@@ -25,12 +25,12 @@ export function counterText(view) {
 
 /** What the short names of the breakdown mean. @type {Record<string, string>} */
 const MEANINGS = {
-  Predicted: "pairs that go along with your next question",
+  Predicted: "pairs that are sent with your next question",
   "Predicted tokens": "what they take, at most",
   Visible: "pairs that the filter shows",
   "Left out by hand": "shown, and not sent",
   Trimmed: "left out of the last send",
-  Sent: "went along with the last send",
+  Sent: "sent with the last question",
   ML: "the model's limit",
   System: "kept for the system prompt",
   Tools: "kept for tool definitions",
@@ -127,7 +127,7 @@ export function isLeft(pair) {
 export function whyIncomplete(answer) {
   switch (answer.finish) {
     case "cancelled":
-      return "broken off";
+      return "interrupted";
     case "error":
       return "incomplete";
     case "length":
@@ -140,7 +140,7 @@ export function whyIncomplete(answer) {
 }
 
 /**
- * Whether a new answer takes the focus: only of somebody who waits at an empty input, and by default for more than fits
+ * Whether a new answer takes the focus: only if the input has the focus and is empty, and by default for more than fits
  * on the screen. `focus` and `threshold` are the person's own settings.
  * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never",
  *   threshold?: number }} now
@@ -252,7 +252,7 @@ function row(label, value) {
 }
 
 /**
- * What a command is about to do, for whoever must agree.
+ * What a command is about to do, for the dialog that asks for confirmation.
  * @param {string} command
  * @param {number} count
  */
@@ -279,7 +279,7 @@ export function rangeOf(anchor, active) {
 }
 
 /**
- * Which limit a send waits for; how long is told beside it, by a clock that goes on.
+ * Which limit a send waits for; a running clock beside it shows how long.
  * @param {string} line as the server says it
  */
 export function limitLine(line) {

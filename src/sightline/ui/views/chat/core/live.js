@@ -1,5 +1,5 @@
 // @ts-check
-/** An answer while it arrives: pieces come in order, and whoever begins to listen late has the first ones already. */
+/** An answer while it arrives: its pieces come in order, and a page that opens late fetches the first ones. */
 
 /** @import { AnswerShown, Block } from "./chat.js" */
 /**

@@ -4,7 +4,7 @@
 const MOST = 100;
 
 /**
- * With one more, the newest last; what stands in it already comes up again.
+ * With one more, the newest last; one that is in the list already moves to the end.
  * @param {readonly string[]} list
  * @param {string} text
  */

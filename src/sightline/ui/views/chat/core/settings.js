@@ -39,7 +39,7 @@ export const FIELDS = [
     most: 10_000_000,
     isWhole: true,
     help:
-      "Tokens kept free for your question. The boundary between what goes along and what does not stays where it is " +
+      "Tokens kept free for your question. The boundary between what is sent and what is left out stays where it is " +
       "until a question needs more.",
   },
   {
@@ -60,7 +60,7 @@ export const FIELDS = [
     least: 0,
     most: 100,
     isWhole: true,
-    help: "How often a request that a provider finds too long is sent again with an older pair less.",
+    help: "How often a request that the provider finds too long is sent again with one older pair less.",
   },
   {
     name: "preflightTrimming",
@@ -97,7 +97,7 @@ export const FIELDS = [
     label: "Style directives",
     short: "",
     kind: "lines",
-    help: "Said to every model after the topic's system prompt, one for each line.",
+    help: "Sent to every model after the topic's system prompt, one per line.",
   },
   {
     name: "replyFocus",
@@ -109,7 +109,7 @@ export const FIELDS = [
       ["always", "Always go to the history"],
       ["never", "Stay in the input"],
     ],
-    help: "Only while you are in an empty input. VIEW mode then begins at the answer; otherwise you go on writing.",
+    help: "Only while you are in an empty input. VIEW mode then starts at the answer; otherwise you keep writing.",
   },
   {
     name: "partialHeightThreshold",

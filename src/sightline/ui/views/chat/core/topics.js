@@ -30,7 +30,7 @@ export function tree(topics) {
   const rows = [];
   const walk = (/** @type {string} */ parent, /** @type {number} */ depth, /** @type {string} */ above) => {
     const named = [...(children.get(parent) ?? [])].sort((a, b) => a.name.localeCompare(b.name));
-    children.delete(parent); // a topic stands in one place, whatever the list says
+    children.delete(parent); // a topic has one place, even if the list names it twice
     for (const topic of named) {
       const path = above ? above + BETWEEN + topic.name : topic.name;
       rows.push({ topic, depth, path });
@@ -86,7 +86,7 @@ export function topicToCreate(rows, text) {
 }
 
 /**
- * What holds above a topic, whoever says so: the ground of its empty fields.
+ * What a topic inherits from those above it: it fills the topic's empty fields.
  * @param {readonly Topic[]} topics
  * @param {string} parent
  * @returns {Inherited}

@@ -1,5 +1,5 @@
 // @ts-check
-/** Runs of evals: how they stand in words, and the matrix of cases and targets as a person looks through it. */
+/** Runs of evals: their state in words, and the filtered, ordered matrix of cases and targets. */
 
 import { countOf, duration, money, short } from "../../../kit/core/format.js";
 

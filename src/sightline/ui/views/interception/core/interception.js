@@ -14,7 +14,7 @@ import { errorOf } from "../../../kit/core/filter.js";
 /** @type {{ mode: Mode, label: string, help: string }[]} */
 export const MODES = [
   { mode: "off", label: "Off", help: "Nothing is held; every request passes." },
-  { mode: "next", label: "Next", help: "The next request is held, then this goes back to what it was." },
+  { mode: "next", label: "Next", help: "The next request is held, then the mode returns to what it was." },
   { mode: "every", label: "Every", help: "Every request is held until you send or drop it." },
   { mode: "rules", label: "Rules", help: "The first rule that matches a request decides." },
 ];

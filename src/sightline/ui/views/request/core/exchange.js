@@ -209,7 +209,7 @@ export function sendable(view) {
 
 /**
  * What is known about "shown = sent". The hash on screen at release is in the facts; what was written to the socket
- * stands in each attempt.
+ * is in each attempt.
  * @param {View | null} view
  * @returns {{ state: "shown" | "same" | "different" | "nothing", shown: string, sent: string }}
  */

@@ -46,7 +46,7 @@ export function missingFrom(text, dialect, model) {
     return "This is not JSON.";
   }
   if (dialect === "") return "Choose the dialect.";
-  return model === "" ? "Name the model that is to answer." : null;
+  return model === "" ? "Name the model that should answer." : null;
 }
 
 /** @param {unknown[]} messages */
