@@ -1,5 +1,5 @@
 // @ts-check
-/** The page begins here: the list is followed, keys are heard, and the frame is drawn. */
+/** Starts the page: draws the frame, listens to keys, and follows the list of exchanges and the interception mode. */
 
 import { loadAbout } from "./kit/about.js";
 import { connect, onReconnect } from "./kit/api.js";

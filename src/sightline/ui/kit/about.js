@@ -1,5 +1,5 @@
 // @ts-check
-/** What this server is: its version and address, its models, and how clients are pointed at it. */
+/** The server's version, address, models and clients, as `/api/about` reports them. */
 
 import { signal } from "../vendor/preact.js";
 import { get } from "./api.js";

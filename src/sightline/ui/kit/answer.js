@@ -1,8 +1,5 @@
 // @ts-check
-/**
- * What a model answered: words, thinking, tool calls with their results, pictures and sources. Nothing of it is ever
- * markup.
- */
+/** A model's answer: text, thinking, tool calls with their results, pictures and sources. None of it becomes markup. */
 
 import { h, html, useMemo, useState } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";

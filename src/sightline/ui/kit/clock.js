@@ -1,5 +1,5 @@
 // @ts-check
-/** The time as components show it: they are drawn again with each tick. */
+/** The current time for components that show it: they are drawn again with each tick. */
 
 import { useEffect, useState } from "../vendor/preact.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** Something to copy: a block of text, or only the button. */
+/** A block of text with a copy button, or only the button. */
 
 import { h, html, useState } from "../vendor/preact.js";
 import { Icon } from "./icon.js";

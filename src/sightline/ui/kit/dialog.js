@@ -1,5 +1,5 @@
 // @ts-check
-/** A dialog of the browser's own: it holds the focus, closes on Escape, and gives the focus back. */
+/** A native dialog: it holds the focus, closes on Escape, and returns the focus. */
 
 import { h, html, useId, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { Icon } from "./icon.js";

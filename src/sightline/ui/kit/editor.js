@@ -1,5 +1,7 @@
 // @ts-check
-/** CodeMirror, loaded when the first editor opens; until then, and where it cannot be had, a plain text field does. */
+/**
+ * CodeMirror, loaded when the first editor opens. Until then, or if it cannot be loaded, a plain text field is used.
+ */
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Every fact as it becomes true. A browser opens few connections to one server, so that of all pages of one browser one
- * listens and tells the others; when it is closed, the next takes over.
+ * The stream of facts. A browser allows few connections to one server, so one page of all pages of a browser opens the
+ * stream and passes it on to the others; when that page closes, the next takes over.
  */
 
 import { signal } from "../vendor/preact.js";

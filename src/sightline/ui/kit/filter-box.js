@@ -1,5 +1,5 @@
 // @ts-check
-/** The filter of a list: completed while it is written, and shown where it is wrong. */
+/** The filter field of a list: it completes terms and shows where the filter is wrong. */
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { ApiError, get } from "./api.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Very many rows of one height, of which only those in sight are in the document. */
+/** A virtual list of very many rows of one height. */
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 

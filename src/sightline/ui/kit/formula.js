@@ -1,5 +1,8 @@
 // @ts-check
-/** A formula as MathML. What draws it is loaded with the first one; a formula that cannot be read is its own source. */
+/**
+ * A formula as MathML. The renderer is loaded with the first formula; a formula that cannot be parsed is shown as
+ * source.
+ */
 
 import { h, html, signal, useMemo } from "../vendor/preact.js";
 import { safePieces } from "./core/mathml.js";

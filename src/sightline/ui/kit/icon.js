@@ -1,5 +1,5 @@
 // @ts-check
-/** Small line drawings, one path each, on a square of 16. */
+/** Small line icons, one path each, on a square of 16. */
 
 import { html } from "../vendor/preact.js";
 

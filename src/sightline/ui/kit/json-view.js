@@ -1,5 +1,5 @@
 // @ts-check
-/** JSON as a tree that folds, drawn from the text itself; a leaf can be edited in its place, its kind kept. */
+/** JSON as a tree that folds, drawn from the text itself. A leaf can be edited in place; its type stays. */
 
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";

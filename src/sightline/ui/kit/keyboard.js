@@ -1,5 +1,5 @@
 // @ts-check
-/** Every shortcut of the page in one place: what is registered here works, shows in the help and in the palette. */
+/** Every shortcut of the page: what is registered here works, and is listed in the help and in the palette. */
 
 import { computed, signal, useLayoutEffect } from "../vendor/preact.js";
 import { CHORD_MS, matchSequence, keyOf } from "./core/keys.js";

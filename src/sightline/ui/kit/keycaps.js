@@ -1,5 +1,5 @@
 // @ts-check
-/** Keys drawn as caps. */
+/** A shortcut drawn as key caps. */
 
 import { html } from "../vendor/preact.js";
 import { keyCapsOf } from "./core/keys.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Two texts as one, line under line: what was taken out, what was put in, and the lines around it. */
+/** Two texts as one list of lines: removed, added, and unchanged around them. */
 
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { lineDiff } from "./core/text-diff.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A text that is shown by its beginning until the reader opens it. */
+/** A text that is folded after its beginning until the user opens it. */
 
 import { h, html, useState } from "../vendor/preact.js";
 import { whole } from "./core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Markdown as elements: the tree has only harmless nodes, and each becomes an element of the same kind. */
+/** Draws the Markdown tree: each node becomes an element of the same kind. */
 
 import { h, useMemo } from "../vendor/preact.js";
 import { parse } from "./core/markdown.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A component that is drawn again only when one of its props is another value. */
+/** A component that is drawn again only when one of its props changes. */
 
 import { Component, h } from "../vendor/preact.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** Where the page is. Views read `route` and go elsewhere by `go`. */
+/** The current route. Views read `route` and navigate by `go`. */
 
 import { signal } from "../vendor/preact.js";
 import { hashOf, routeOf } from "./core/routes.js";

@@ -1,7 +1,5 @@
 // @ts-check
-/**
- * A model's words: Markdown with formulas, and code that can be copied. While it grows, only its end is drawn again.
- */
+/** A model's text: Markdown with formulas, and code that can be copied. While it grows, only its end is drawn again. */
 
 import { h, html, useMemo, useRef } from "../vendor/preact.js";
 import { CopyButton } from "./copy.js";

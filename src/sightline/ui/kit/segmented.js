@@ -1,5 +1,5 @@
 // @ts-check
-/** One of a few choices, side by side. */
+/** A segmented control: one of a few choices, side by side. */
 
 import { html } from "../vendor/preact.js";
 

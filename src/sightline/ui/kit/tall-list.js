@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A list of very many rows of any height, of which only those in sight are in the document. Heights are guessed until a
- * row is drawn; what is being read stays where it is, whatever happens above it.
+ * A virtual list of rows whose heights are measured as they are drawn. What is being read stays in place, whatever
+ * changes above it.
  */
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";

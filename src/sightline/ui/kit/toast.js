@@ -1,5 +1,5 @@
 // @ts-check
-/** Short messages at the lower edge; those that say what went wrong stay until they are closed. */
+/** Short messages at the lower edge; errors stay until they are closed. */
 
 import { h, html, signal } from "../vendor/preact.js";
 import { Icon } from "./icon.js";

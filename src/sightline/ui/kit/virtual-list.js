@@ -1,5 +1,5 @@
 // @ts-check
-/** A list of which only the rows in sight are in the document. New rows above do not move what is being read. */
+/** A virtual list of rows with known heights. New rows above do not move what is being read. */
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { offsetsOf, rowAt } from "./core/rows.js";

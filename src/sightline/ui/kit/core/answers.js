@@ -1,5 +1,5 @@
 // @ts-check
-/** An answer's blocks as a person reads them. */
+/** The blocks of an answer, prepared for display: sources, argument summaries, unfinished ends. */
 
 /** @typedef {import("../../api-types.d.ts").ResultShown} CallResult */
 /** @typedef {import("../../api-types.d.ts").Block} Block */

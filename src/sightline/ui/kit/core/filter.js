@@ -1,5 +1,5 @@
 // @ts-check
-/** The text of a filter while it is written: where a term begins, what a completion makes of it, where it is wrong. */
+/** Editing a filter's text: where a term begins, how a completion is applied, where an error is. */
 
 /** @typedef {{ text: string, label?: string, help?: string, from?: number }} Completion */
 /** @typedef {{ message: string, column: number, length: number, hint: string }} FilterError */

@@ -1,5 +1,5 @@
 // @ts-check
-/** Numbers, times and names as a person reads them. */
+/** Formats numbers, durations, times and names. */
 
 const MINUTE = 60;
 const DAY = 24 * 3600;

@@ -1,5 +1,8 @@
 // @ts-check
-/** Where the rows of a very long list stand, when most of their heights are only guessed and any of them may change. */
+/**
+ * The heights of a very long list's rows, most of them estimated: a tree that finds a row by offset and updates one
+ * height.
+ */
 
 /** Sums of heights in a tree: a height is set, and a place found, in a few steps, however many rows there are. */
 export class Heights {

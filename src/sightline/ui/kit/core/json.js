@@ -1,5 +1,5 @@
 // @ts-check
-/** JSON as it is written: a tree of places in the text, so that what is shown is never a number or a key read anew. */
+/** JSON as a tree of positions in its text, so that numbers and keys are shown exactly as they are written. */
 
 /**
  * @typedef {object} Node

@@ -1,5 +1,5 @@
 // @ts-check
-/** Keys as they are written down: `ctrl+k`, `shift+enter`, `?`, and one after the other: `g t`. */
+/** Names of keys (`ctrl+k`, `shift+enter`, `?`) and of key sequences (`g t`). */
 
 /** @typedef {{ key: string, ctrlKey: boolean, metaKey: boolean, altKey: boolean, shiftKey: boolean }} KeyPress */
 

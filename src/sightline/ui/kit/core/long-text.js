@@ -1,5 +1,5 @@
 // @ts-check
-/** Long texts: where they are folded, and what they hide. */
+/** Where a long text is folded, and whether it has characters that change its reading direction. */
 
 /**
  * The beginning of a long text, which is shown until the user opens all of it.

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Markdown read into a tree of harmless nodes: a closed set of tags, text that stays text, and addresses that are only
- * ever http, https or mailto. HTML in the source is text like any other. The work is linear in the length of the text.
+ * Parses Markdown into a tree of harmless nodes: a closed set of tags, text that stays text, and addresses that are
+ * only http, https or mailto. HTML in the source is text. The work is linear in the length of the text.
  */
 
 import { DEEPEST, inline } from "./markdown-inline.js";

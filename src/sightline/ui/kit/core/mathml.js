@@ -1,8 +1,7 @@
 // @ts-check
 /**
- * A formula's tree with only what MathML Core knows and a page can bear: a closed set of elements, attributes and
- * styles.
- * Links, pictures, ids and whatever else a formula could ask for are not in it.
+ * Reduces a formula's tree to what MathML Core defines and a page can safely show: a closed set of elements,
+ * attributes and styles. Links, pictures and ids are not among them.
  */
 
 /** @import { MathTree } from "../../vendor/temml.js" */

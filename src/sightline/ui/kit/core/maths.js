@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Finds the formulas of a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like one, as a price does, is
- * text.
+ * Finds the formulas of a text: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`. What only looks like a formula, such as a price,
+ * stays text.
  */
 
 /**

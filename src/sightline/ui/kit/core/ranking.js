@@ -1,5 +1,5 @@
 // @ts-check
-/** Finding a command by some of its letters. */
+/** Ranks commands by how well some characters match them. */
 
 /**
  * How well letters match a text: higher is better, -1 is not at all. Beginnings of words count most, then neighbours.

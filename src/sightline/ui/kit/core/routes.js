@@ -1,5 +1,5 @@
 // @ts-check
-/** Where the page is, as the hash of its address, and back. */
+/** The page's location as the hash of its address, and back. */
 
 /**
  * @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat",

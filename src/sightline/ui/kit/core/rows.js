@@ -1,5 +1,5 @@
 // @ts-check
-/** Where the rows of a long list stand. */
+/** The vertical positions of a list's rows. */
 
 /**
  * The upper edge of each row, and the end of the last.

@@ -1,5 +1,5 @@
 // @ts-check
-/** What differs between two texts: by lines for reading, by pieces for marking places in exact bytes. */
+/** The differences of two texts: by lines for reading, by ranges for marking places in exact bytes. */
 
 /** @typedef {{ from: number, to: number, fromB: number, toB: number }} Hunk a[from…to) became b[fromB…toB) */
 /** @typedef {{ text: string, changed: boolean }} Span */

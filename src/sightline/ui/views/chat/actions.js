@@ -1,7 +1,5 @@
 // @ts-check
-/**
- * What a person does in the chat: ask, break off, ask again, mark, move, delete. Refusals are shown where they belong.
- */
+/** What the user does in the chat: ask, stop, ask again, mark, move, delete. Refusals are shown where they belong. */
 
 import { ApiError, get, post } from "../../kit/api.js";
 import { countOf } from "../../kit/core/format.js";

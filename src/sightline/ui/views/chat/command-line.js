@@ -1,5 +1,5 @@
 // @ts-check
-/** The command line: the filter that makes the context, commands on what it takes, and filters that were saved. */
+/** The command line: the filter that selects the context, commands on the pairs it matches, and saved filters. */
 
 import { ApiError } from "../../kit/api.js";
 import { FilterBox } from "../../kit/filter-box.js";

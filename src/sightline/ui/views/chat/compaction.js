@@ -1,8 +1,5 @@
 // @ts-check
-/**
- * A summary in the place of older pairs: the model drafts it, a person reads and changes it, accepts it, and can undo
- * it.
- */
+/** A summary in place of older pairs: the model drafts it, the user edits and accepts it, and can undo it. */
 
 import { ApiError, post } from "../../kit/api.js";
 import { countOf, whole } from "../../kit/core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the chat asks a person, or shows above everything else. */
+/** The dialogs of the chat. */
 
 import { AnswerBody } from "../../kit/answer.js";
 import { get } from "../../kit/api.js";

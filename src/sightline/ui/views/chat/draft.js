@@ -1,5 +1,5 @@
 // @ts-check
-/** The question that is being written: kept by this tab, and measured while the person pauses. */
+/** The question that is being written: kept by this tab, and its tokens counted when the user pauses. */
 
 import { post } from "../../kit/api.js";
 import { effect, signal, untracked } from "../../vendor/preact.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The chat as this page looks at it: its view, the rows around what is in sight, and answers while they arrive. */
+/** The chat's view on the server: its rows around what is in sight, and answers while they arrive. */
 
 import { ApiError, get, onAnnounced, onReconnect, put } from "../../kit/api.js";
 import { Heights } from "../../kit/core/heights.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Where questions are written. What is typed never waits for anything; the estimate follows when the person pauses. */
+/** The field for questions. Typing never waits for the server; the token estimate follows when the user pauses. */
 
 import { Icon } from "../../kit/icon.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The keys of the chat. What is registered here works, and is in the help and in the palette. */
+/** The shortcuts of the chat. */
 
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A model by some of its letters. */
+/** The dialog that picks a model. */
 
 import { about } from "../../kit/about.js";
 import { combobox } from "../../kit/combobox.js";

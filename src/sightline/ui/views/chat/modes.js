@@ -1,7 +1,5 @@
 // @ts-check
-/**
- * The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong.
- */
+/** The three zones of the chat. The mode is derived from the focus, so that both always agree. */
 
 import { signal, useLayoutEffect } from "../../vendor/preact.js";
 import { rangeOf } from "./core/chat.js";

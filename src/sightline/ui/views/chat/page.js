@@ -1,5 +1,5 @@
 // @ts-check
-/** The chat: command line, history and input, with what stands behind them beside. */
+/** The chat view: command line, history and input, with the preview and the HUD beside them. */
 
 import { ApiError } from "../../kit/api.js";
 import { toastError } from "../../kit/toast.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What can be done with one pair, as buttons; each has its key. */
+/** The buttons of one pair; each has a shortcut. */
 
 import { about } from "../../kit/about.js";
 import { Icon } from "../../kit/icon.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The exact body that the next send would make, while the question is written and the filter changes. */
+/** The exact body that the next send would have, updated while the question is written and the filter changes. */
 
 import { post } from "../../kit/api.js";
 import { CopyButton } from "../../kit/copy.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The settings of the chat. Each is saved when it is left; what cannot be is said at its field. */
+/** The settings dialog. Each setting is saved when its field is left; a problem is shown at the field. */
 
 import { get, onAnnounced, put } from "../../kit/api.js";
 import { Dialog } from "../../kit/dialog.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** How models are asked in a topic; what is left open is shown as it is above. */
+/** The editor of a topic: prompt, model, parameters and tools. Empty fields show what is inherited. */
 
 import { about } from "../../kit/about.js";
 import { post, put } from "../../kit/api.js";

@@ -1,8 +1,5 @@
 // @ts-check
-/**
- * Topics: one is found or made by typing, the tree shows what is in each, and an editor says how models are asked in
- * it.
- */
+/** The topic picker and the dialog with the tree of topics. */
 
 import { post, remove } from "../../kit/api.js";
 import { combobox } from "../../kit/combobox.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Chats from elsewhere, and this one for elsewhere. What an import would bring is counted before anything is taken. */
+/** Import and export of chats. What an import would add is counted before anything is imported. */
 
 import { bytes, upload } from "../../kit/api.js";
 import { countOf, whole } from "../../kit/core/format.js";

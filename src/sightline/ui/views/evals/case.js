@@ -1,5 +1,5 @@
 // @ts-check
-/** One case on one target: what was sent, what came back, and what every grader saw in it. */
+/** One case on one target: the request, the answer, and the results of every grader. */
 
 import { AnswerBody } from "../../kit/answer.js";
 import { CopyButton } from "../../kit/copy.js";

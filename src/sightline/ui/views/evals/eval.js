@@ -1,5 +1,5 @@
 // @ts-check
-/** One run of evals: what it came to, and every case on every target. */
+/** One run of evals: its summary, and every case on every target. */
 
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";

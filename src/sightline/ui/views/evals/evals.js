@@ -1,5 +1,5 @@
 // @ts-check
-/** Every run of evals that is on record, the newest first. */
+/** The list of eval runs, the newest first. */
 
 import { CopyBlock } from "../../kit/copy.js";
 import { stamp, when } from "../../kit/core/format.js";

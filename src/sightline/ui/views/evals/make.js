@@ -1,5 +1,5 @@
 // @ts-check
-/** “Make a case of this”: what is on record, proposed as a case, to be changed by a person and put into a suite. */
+/** “Make a case of this”: proposes a recorded exchange as a case, which the user edits and saves in a suite. */
 
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";

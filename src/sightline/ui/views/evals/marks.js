@@ -1,5 +1,5 @@
 // @ts-check
-/** Signs that say how something stands; each has its own shape and its word. */
+/** Marks for the state of a result; each has its own shape and word. */
 
 import { html } from "../../vendor/preact.js";
 import { MARKS, percent, formatScore } from "./core/evals.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Cases down, targets across: what became of each, the worst first. */
+/** The matrix of cases and targets, the worst first. */
 
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Plots by hand. Across they are laid out in percent, so that they are as wide as there is room and their letters stay
- * as large as all others; each says in words what it shows.
+ * Plots drawn by hand. Widths are in percent, so that a plot fills its space while its text keeps its size; each plot
+ * has a description in words.
  */
 
 import { h, html } from "../../vendor/preact.js";

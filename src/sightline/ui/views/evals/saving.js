@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A change of a suite's file: looked at as a difference before it is written, and undone as long as nothing else wrote
- * since.
+ * A change to a suite's file: shown as a diff before it is written, and undone as long as nothing else wrote to the
+ * file.
  */
 
 import { ApiError } from "../../kit/api.js";

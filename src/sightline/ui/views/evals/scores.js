@@ -1,8 +1,5 @@
 // @ts-check
-/**
- * What graders said, one inside the other: verdict, score, every check with what was seen, and the judge's own
- * exchange.
- */
+/** The results of graders, nested: verdict, score, every check with its evidence, and the judge's own exchange. */
 
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useState } from "../../vendor/preact.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A case as its suite's file has it: every value can be changed in its place, and the file keeps its comments. */
+/** A case as the suite's file has it. Every value can be edited in place, and the file keeps its comments. */
 
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useMemo } from "../../vendor/preact.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What a run came to, target by target, with the intervals of the means drawn. */
+/** The summary of a run, target by target, with the intervals of the means drawn. */
 
 import { h, html } from "../../vendor/preact.js";
 import { gradersOf, describeLeftOut, percent, formatScore, describeSpending } from "./core/evals.js";

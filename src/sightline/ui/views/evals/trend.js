@@ -1,5 +1,5 @@
 // @ts-check
-/** A suite over its runs: each target a line of its own, with the intervals of its means. */
+/** A suite over its runs: one line for each target, with the intervals of its means. */
 
 import { stamp, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What several places of the view do the same way. */
+/** Actions that several parts of the request view share. */
 
 import { toast } from "../../kit/toast.js";
 import { placeOf } from "./core/exchange.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Answer by hand: the reply that the client will get, as if a model had written it. */
+/** Answering by hand: the user writes the reply that the client gets. */
 
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A section as a card: what it is, what it costs, what is wrong with it, and its parts to read and to edit. */
+/** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
 import { Icon } from "../../kit/icon.js";
 import { KeyCaps } from "../../kit/keycaps.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Send it again: as it was, edited, or to several models, with the answers next to each other. */
+/** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
 import { about } from "../../kit/about.js";
 import { bytes, get, onFact } from "../../kit/api.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** One exchange that lies open: what is known of it, what was typed into it, and what may be done with it. */
+/** The state of one open exchange: the server's view of it, pending edits, and the actions on it. */
 
 import { get, onFact, onReconnect, post } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The open editor of a section or part: the text, what it was, and what the server says of it. */
+/** The open editor of a section or part: the text, its original, and the server's refusal. */
 
 import { bytes } from "../../kit/api.js";
 import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What this exchange is, how it stands, and what can be done with it now. */
+/** The head of an exchange: what it is, its state, and what can be done with it now. */
 
 import { about } from "../../kit/about.js";
 import { useNow } from "../../kit/clock.js";

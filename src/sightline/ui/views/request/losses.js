@@ -1,5 +1,5 @@
 // @ts-check
-/** What a translation could not carry, and what it had to add. */
+/** What a translation could not carry over, and what it had to add. */
 
 import { h, html } from "../../vendor/preact.js";
 

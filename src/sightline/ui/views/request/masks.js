@@ -1,5 +1,5 @@
 // @ts-check
-/** Kept edits: what is applied to later requests by itself, how it went here, and stripping by class. */
+/** Kept edits: what is applied to later requests, what became of each here, and stripping by class. */
 
 import { get, put } from "../../kit/api.js";
 import { Icon } from "../../kit/icon.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** One part of a section, as a person reads it. */
+/** One part of a section. */
 
 import { whole } from "../../kit/core/format.js";
 import { safeAddress, safeImage } from "../../kit/core/markdown-inline.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What came back, folded as it arrives; the raw frames are one click away. */
+/** The reply, assembled as it arrives, and its raw frames. */
 
 import { get } from "../../kit/api.js";
 import { duration, whole } from "../../kit/core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** One exchange: everything that will leave, or has left, and what came back. */
+/** The request view: everything that will be sent or was sent, and the reply. */
 
 import { money } from "../../kit/core/format.js";
 import { TABS } from "../../kit/core/routes.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The request section by section: an outline to find one's way, and a card for each. */
+/** The request section by section: an outline, and a card for each section. */
 
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";

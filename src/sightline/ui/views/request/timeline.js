@@ -1,5 +1,5 @@
 // @ts-check
-/** When what happened: the hold, the attempts, the first byte, and every piece of the reply over time. */
+/** The timeline of an exchange: the hold, the attempts, the first byte, and every piece of the reply. */
 
 import { useNow } from "../../kit/clock.js";
 import { countOf, whole } from "../../kit/core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The exact bytes: as they will leave, as they came, or as they were answered, with every edited place marked. */
+/** The exact bytes: to be sent, received, or replied, with every edited place marked. */
 
 import { bytes } from "../../kit/api.js";
 import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";

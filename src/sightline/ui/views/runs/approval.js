@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What a run asks of a person: whether its calls may run, whether a limit is raised, what of an interrupted call
- * becomes.
+ * What a run asks the user: whether its calls may run, whether a limit is raised, and what to do with an interrupted
+ * call.
  */
 
 import { argumentsLine } from "../../kit/core/answers.js";

@@ -1,8 +1,5 @@
 // @ts-check
-/**
- * One call that waits for a decision: its arguments can be changed, and what is decided can hold for more than this
- * call.
- */
+/** One call that waits for a decision. Its arguments can be edited, and the decision can apply to later calls too. */
 
 import { Editor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Two runs side by side: what they took, and round by round where they part. */
+/** Two runs side by side: their totals, and round by round where they differ. */
 
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";

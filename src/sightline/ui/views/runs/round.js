@@ -1,5 +1,5 @@
 // @ts-check
-/** One round of a run: what the model said, the calls with what came of them, and the ways to the exact bytes. */
+/** One round of a run: the model's text, the calls with their results, and links to the exact bytes. */
 
 import { CallBlock } from "../../kit/answer.js";
 import { duration } from "../../kit/core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** Every run that is on record, the newest first. */
+/** The list of runs, the newest first. */
 
 import { countOf, duration, money, short, stamp, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";

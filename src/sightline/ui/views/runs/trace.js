@@ -1,5 +1,5 @@
 // @ts-check
-/** A run from its first request to its end: its rounds on one line of time, and what they took. */
+/** A run from its first request to its end: its rounds on one time line, and its totals. */
 
 import { duration, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";

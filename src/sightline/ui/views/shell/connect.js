@@ -1,5 +1,5 @@
 // @ts-check
-/** How each known client is pointed here. */
+/** The dialog that shows how to connect a client. */
 
 import { about } from "../../kit/about.js";
 import { CopyBlock } from "../../kit/copy.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** A request from a file or the clipboard, opened in the editor: it is held, and sent only when a person sends it. */
+/** Opens a request from a file or the clipboard in the editor. It is held, and sent only when the user sends it. */
 
 import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";

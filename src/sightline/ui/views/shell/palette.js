@@ -1,5 +1,5 @@
 // @ts-check
-/** Everything that can be done, and every exchange that is known, by some of its letters. */
+/** The command palette: every command, and every exchange that is loaded. */
 
 import { combobox } from "../../kit/combobox.js";
 import { when } from "../../kit/core/format.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** What this browser remembers: the theme, and whether a held request may call. */
+/** Preferences of this browser: the theme, and notifications about held requests. */
 
 import { toExchange } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The frame around every view: places, what is held, and what is wrong with the connection. */
+/** The frame around every view: navigation, held requests, and the state of the connection. */
 
 import { about } from "../../kit/about.js";
 import { connection, retry } from "../../kit/api.js";

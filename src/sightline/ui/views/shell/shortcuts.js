@@ -1,5 +1,5 @@
 // @ts-check
-/** All keys that work now. */
+/** The help with all shortcuts that work now. */
 
 import { Dialog } from "../../kit/dialog.js";
 import { KeyCaps } from "../../kit/keycaps.js";

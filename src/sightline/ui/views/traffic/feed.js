@@ -1,5 +1,5 @@
 // @ts-check
-/** The list of exchanges, kept in step with the server: pages of it by request, changes as facts arrive. */
+/** The list of exchanges, kept in step with the server: pages are fetched, and changes arrive as facts. */
 
 import { ApiError, get, onFact, onReconnect } from "../../kit/api.js";
 import { computed, signal } from "../../vendor/preact.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** One row of the list: an exchange, a conversation, or what is folded away. */
+/** One row of the list: an exchange, a conversation, or a folded part. */
 
 import {
   clientName,

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the list shows when it has no rows: it loads, it failed, nothing matches, or nothing has come yet. */
+/** What the list shows without rows: loading, failed, nothing matches, or nothing received yet. */
 
 import { about } from "../../kit/about.js";
 import { CopyBlock } from "../../kit/copy.js";

@@ -1,5 +1,5 @@
 // @ts-check
-/** The list of all that passes: held ones on top, then conversations, the newest first. */
+/** The traffic view: held exchanges on top, then conversations, the newest first. */
 
 import { useNow } from "../../kit/clock.js";
 import { countOf } from "../../kit/core/format.js";

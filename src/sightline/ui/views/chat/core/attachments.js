@@ -1,5 +1,5 @@
 // @ts-check
-/** What can be sent along with a question: which kinds, how large, and what is said of those that cannot. */
+/** Which files can be attached to a question: their kinds and sizes, and why others are refused. */
 
 import { countOf } from "../../../kit/core/format.js";
 

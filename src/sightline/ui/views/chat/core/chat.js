@@ -1,5 +1,5 @@
 // @ts-check
-/** What the chat says in words and numbers, and what follows from where things stand. */
+/** Words and numbers of the chat: usage, standing of a pair, why an answer is incomplete, the groups of the HUD. */
 
 import { countOf, money, duration, whole } from "../../../kit/core/format.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The filters that were applied before, to be gone through one by one. */
+/** The filters that were applied before, for stepping through them. */
 
 const MOST = 100;
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The next send in short: what its body is made of, and how much of each. */
+/** A summary of the next send: what its body consists of, and how much of each. */
 
 /** @typedef {{ label: string, count: number, size: number }} Share */
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The rows of a history of which only some have been fetched. */
+/** The rows of a history of which only some are fetched. */
 
 /** @import { PairShown } from "./chat.js" */
 

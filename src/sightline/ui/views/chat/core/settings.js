@@ -1,5 +1,5 @@
 // @ts-check
-/** The settings of the chat: what each is called, what it does, what it usually is, and which values it takes. */
+/** The settings of the chat: name, help, default and valid values of each. */
 
 /**
  * @typedef {{ charsPerToken: number, userRequestAllowance: number, assistantResponseAllowance: number, maxTrimAttempts:

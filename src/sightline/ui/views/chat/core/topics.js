@@ -1,5 +1,5 @@
 // @ts-check
-/** The tree of topics: in the order of a tree, found by some letters, with what each has from those above it. */
+/** The tree of topics: ordered, searched, and with what each topic inherits. */
 
 /** @typedef {Partial<import("../../../api-types.d.ts").TopicParameters>} Parameters */
 /**

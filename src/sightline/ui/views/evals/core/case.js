@@ -1,5 +1,5 @@
 // @ts-check
-/** One case of a run: what its graders said, as a tree, and the ways into its source. */
+/** One case of a run: the results of its graders as a tree, and where its parts are in the suite's file. */
 
 import { countOf, duration, money } from "../../../kit/core/format.js";
 import { formatScore } from "./evals.js";

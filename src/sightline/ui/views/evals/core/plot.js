@@ -1,5 +1,5 @@
 // @ts-check
-/** Where things of a plot lie, and what the plot says in words for those who do not see it. */
+/** Positions in a plot, and descriptions of plots for screen readers. */
 
 import { percent, formatScore, formatDifference } from "./evals.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** What is held, in words: the modes, and rules while they are written. */
+/** Texts of the interception modes, and rules while they are edited. */
 
 import { errorOf } from "../../../kit/core/filter.js";
 

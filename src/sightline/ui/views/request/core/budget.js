@@ -1,5 +1,5 @@
 // @ts-check
-/** The budget bar: how a request's tokens share the model's window, with the band in which the truth lies. */
+/** The token budget: how a request's tokens share the model's window, with the range of the estimate. */
 
 import { whole } from "../../../kit/core/format.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** One exchange as the page knows it: folding the server's answers together, and what may be done with it. */
+/** One exchange as the page holds it: merging the server's answers, and what can be done with it. */
 
 /** @import { Estimate, Tokens } from "./budget.js" */
 

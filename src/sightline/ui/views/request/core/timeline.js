@@ -1,5 +1,5 @@
 // @ts-check
-/** When what happened, from an exchange's facts: bars for stretches, marks for moments, and the pieces of the reply. */
+/** The timeline of an exchange from its facts: bars for phases, marks for moments, and the pieces of the reply. */
 
 /** @import { Fact } from "./exchange.js" */
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-/** A run of the tool loop: its rounds, what it has spent, what it asks a person, and how two of them differ. */
+/** A run of the tool loop: its rounds, spending, pending questions, and how two runs differ. */
 
 import { countOf, duration, money, whole } from "../../../kit/core/format.js";
 

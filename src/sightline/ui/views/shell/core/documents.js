@@ -1,5 +1,5 @@
 // @ts-check
-/** Request bodies that a person opens: which dialect one is written in. */
+/** Request bodies that the user opens: which dialect one is written in. */
 
 export const DIALECTS = /** @type {const} */ (["openai-chat", "openai-responses", "anthropic", "gemini", "raw"]);
 

@@ -1,5 +1,5 @@
 // @ts-check
-/** The list of exchanges: what is known of each, which belong together, and the rows that show them. */
+/** The list of exchanges: its lines, conversations, and the rows that show them. */
 
 import { money } from "../../../kit/core/format.js";
 
