@@ -11,7 +11,7 @@ import { newRule } from "./core/interception.js";
 
 /**
  * A hold can use up a rule, or the mode `next`; another page can change both.
- * @type {import("../../kit/resource.js").Follow}
+ * @type {import("../../kit/core/resource.js").Follow}
  */
 const followHolds = (again) => {
   addEventListener("focus", again);
