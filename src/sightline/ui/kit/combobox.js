@@ -98,7 +98,7 @@ function ComboboxDialog(props) {
               id=${`${id}-${index}`}
               role="option"
               aria-selected=${index === chosen}
-              class=${props.itemClass ? `palette-item ${props.itemClass(item)}` : "palette-item"}
+              class=${["palette-item", props.itemClass?.(item)].filter(Boolean).join(" ")}
               onMouseMove=${() => setMoved(index)}
               onClick=${() => onTake(item)}
             >
