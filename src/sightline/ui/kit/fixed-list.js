@@ -1,7 +1,8 @@
 // @ts-check
 /** A virtual list of very many rows of one height. */
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
+import { useRowsInSight } from "./rows-in-sight.js";
 
 const BEYOND = 12;
 
@@ -12,21 +13,7 @@ const BEYOND = 12;
  */
 export function FixedList({ count, rowHeight, active, aim, render, label }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [view, setView] = useState({ first: 0, last: 60 });
-  const measure = () => {
-    const element = scroller.current;
-    if (!element) return;
-    const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - BEYOND);
-    const last = Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + BEYOND;
-    setView((before) => (before.first === first && before.last === last ? before : { first, last }));
-  };
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) return undefined;
-    const sized = new ResizeObserver(measure);
-    sized.observe(element);
-    return () => sized.disconnect();
-  }, []);
+  const { measure, ...view } = useRowsInSight(scroller, (offset) => Math.floor(offset / rowHeight), BEYOND);
   useLayoutEffect(() => {
     const element = scroller.current;
     if (!element || active < 0) return;

@@ -1,8 +1,9 @@
 // @ts-check
 /** A virtual list of rows with known heights. New rows above do not move what is being read. */
 
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact.js";
 import { offsetsOf, rowAt } from "./core/rows.js";
+import { useRowsInSight } from "./rows-in-sight.js";
 
 const BEYOND = 8;
 
@@ -25,26 +26,12 @@ export function VirtualList({
   /** @type {{ current: HTMLDivElement | null }} */
   const scroller = useRef(null);
   const offsets = useMemo(() => offsetsOf(heights), [heights]);
-  const [view, setView] = useState({ first: 0, last: 40 });
   const seen = useRef({ keys, offsets, top: 0, active: "" });
-
+  const { measure: look, ...view } = useRowsInSight(scroller, (offset) => rowAt(seen.current.offsets, offset), BEYOND);
   const measure = () => {
-    const element = scroller.current;
-    if (!element) return;
-    const top = element.scrollTop;
-    seen.current.top = top;
-    const first = Math.max(rowAt(seen.current.offsets, top) - BEYOND, 0);
-    const last = rowAt(seen.current.offsets, top + element.clientHeight) + 1 + BEYOND;
-    setView((before) => (before.first === first && before.last === last ? before : { first, last }));
+    seen.current.top = scroller.current?.scrollTop ?? 0;
+    look();
   };
-
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) return undefined;
-    const sized = new ResizeObserver(measure);
-    sized.observe(element);
-    return () => sized.disconnect();
-  }, []);
 
   useLayoutEffect(() => {
     const element = scroller.current;
