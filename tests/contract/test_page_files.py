@@ -16,6 +16,7 @@ MANIFEST = tomllib.loads((VENDOR / "VENDOR.toml").read_text("utf-8"))
 OWN = sorted(path for path in FOLDER.rglob("*.js") if VENDOR not in path.parents)
 TESTS = Path(__file__).resolve().parent.parent / "ui"
 MOST_LINES = 500
+MOST_COLUMNS = 120
 
 
 def test_the_vendored_files_are_those_of_the_manifest() -> None:
@@ -39,17 +40,28 @@ def test_our_modules_keep_the_rules(path: Path) -> None:
     assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML)\b", text)
     assert not re.search(r"(?<!/)\beval\b(?=\s*[(\[.,;)\]?])", text), "evals have that name, but nothing calls it"
     assert len(text.splitlines()) <= MOST_LINES
+    assert not [line for line in text.splitlines() if len(line) > MOST_COLUMNS], "Prettier leaves html`…` to us"
 
 
-@pytest.mark.parametrize("path", sorted((FOLDER / "state").glob("*.js")), ids=lambda path: path.name)
-def test_state_is_pure(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [path for path in OWN if path.parent.name == "core"], ids=lambda path: path.relative_to(FOLDER).as_posix()
+)
+def test_core_modules_are_pure(path: Path) -> None:
     text = path.read_text("utf-8")
     assert not re.search(r"\b(document|window|fetch|localStorage|Date\.now|Math\.random)\b\s*[.(]", text)
-    assert not re.search(r'from "\.\./(?!vendor/)', text), "state knows nothing of views, widgets or the server"
+    for named in re.findall(r'^import .* from "([^"]+)"', text, re.MULTILINE):
+        target = (path.parent / named).resolve()
+        assert target.parent.name in ("core", "vendor"), f"{named}: a core imports other cores only"
+
+
+def test_the_kit_imports_no_view() -> None:
+    for path in OWN:
+        if path.is_relative_to(FOLDER / "kit"):
+            assert "/views/" not in path.read_text("utf-8"), f"{path.name}: the kit is shared, and imports no view"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_the_states_own_tests_pass() -> None:
+def test_the_unit_tests_of_the_page_pass() -> None:
     node = shutil.which("node")
     assert node is not None
     done = subprocess.run(

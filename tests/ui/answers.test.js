@@ -1,17 +1,45 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { argumentsLine, callState, settled, sources } from "../../src/sightline/ui/state/answers.js";
-import { kindOf, LARGEST, MOST, nameOf, sized, sorted, wireAttachments } from "../../src/sightline/ui/state/attachments.js";
-import { outline } from "../../src/sightline/ui/state/preview.js";
+import { argumentsLine, callState, trimUnfinishedEnd, sourcesOf } from "../../src/sightline/ui/kit/core/answers.js";
+import {
+  kindOf,
+  LARGEST,
+  MOST,
+  nameOf,
+  formatBytes,
+  sortFiles,
+  wireAttachments,
+} from "../../src/sightline/ui/views/chat/core/attachments.js";
+import { outline } from "../../src/sightline/ui/views/chat/core/preview.js";
 
 test("half a mark at the end of a text that grows is not shown yet", () => {
-  for (const [text, shown] of [["a\n`", "a\n"], ["a\n``", "a\n"], ["a\n```", "a\n```"], ["~~", ""], ["x \\", "x "], ["$$x$", "$$x"], ["$$x$$", "$$x$$"], ["a `b`", "a `b`"], ["", ""]]) assert.equal(settled(text), shown, text);
+  for (const [text, shown] of [
+    ["a\n`", "a\n"],
+    ["a\n``", "a\n"],
+    ["a\n```", "a\n```"],
+    ["~~", ""],
+    ["x \\", "x "],
+    ["$$x$", "$$x"],
+    ["$$x$$", "$$x$$"],
+    ["a `b`", "a `b`"],
+    ["", ""],
+  ])
+    assert.equal(trimUnfinishedEnd(text), shown, text);
 });
 
 test("each source is named once, with all that was quoted of it", () => {
-  const told = sources([{ title: "A", url: "https://a.org", quote: "one" }, { title: "B", url: "https://b.org" }, { title: "A", url: "https://a.org", quote: "two" }, { title: "", url: "", quote: "" }, { title: "", url: "https://a.org", quote: "one" }]);
-  assert.deepEqual(told, [{ number: 1, title: "A", url: "https://a.org", quotes: ["one", "two"] }, { number: 2, title: "B", url: "https://b.org", quotes: [] }]);
+  const told = sourcesOf([
+    { title: "A", url: "https://a.org", quote: "one" },
+    { title: "B", url: "https://b.org" },
+    { title: "A", url: "https://a.org", quote: "two" },
+    { title: "", url: "", quote: "" },
+    { title: "", url: "https://a.org", quote: "one" },
+  ]);
+  assert.deepEqual(told, [
+    { number: 1, title: "A", url: "https://a.org", quotes: ["one", "two"] },
+    { number: 2, title: "B", url: "https://b.org", quotes: [] },
+  ]);
 });
 
 test("a call's arguments fit on one line", () => {
@@ -25,37 +53,127 @@ test("a call's arguments fit on one line", () => {
 
 test("a call was made, failed, is done, or never ran", () => {
   const result = { text: "", is_error: false, media: 0 };
-  assert.deepEqual([callState({ result: null }, true), callState({ result: null }, false), callState({ result }, true), callState({ result: { ...result, is_error: true } }, false)], ["called", "open", "done", "failed"]);
+  assert.deepEqual(
+    [
+      callState({ result: null }, true),
+      callState({ result: null }, false),
+      callState({ result }, true),
+      callState({ result: { ...result, is_error: true } }, false),
+    ],
+    ["called", "open", "done", "failed"],
+  );
 });
 
 test("what models take is known by its type, else by its name", () => {
-  const kinds = [["a.png", "image/png"], ["a.jpg", "image/jpg"], ["photo", "image/webp"], ["a.pdf", ""], ["a.py", ""], ["Makefile", ""], ["a.svg", "image/svg+xml"], ["a.html", "text/html"], ["a.mp3", "audio/mp3"], ["a.exe", "application/x-msdownload"], ["a.zip", ""], ["a.csv", "text/csv"]];
-  assert.deepEqual(kinds.map(([name, type]) => kindOf({ name, type, size: 1 })?.kind ?? null), ["image", "image", "image", "document", "text", "text", "text", "text", "audio", null, null, "text"]);
+  const kinds = [
+    ["a.png", "image/png"],
+    ["a.jpg", "image/jpg"],
+    ["photo", "image/webp"],
+    ["a.pdf", ""],
+    ["a.py", ""],
+    ["Makefile", ""],
+    ["a.svg", "image/svg+xml"],
+    ["a.html", "text/html"],
+    ["a.mp3", "audio/mp3"],
+    ["a.exe", "application/x-msdownload"],
+    ["a.zip", ""],
+    ["a.csv", "text/csv"],
+  ];
+  assert.deepEqual(
+    kinds.map(([name, type]) => kindOf({ name, type, size: 1 })?.kind ?? null),
+    ["image", "image", "image", "document", "text", "text", "text", "text", "audio", null, null, "text"],
+  );
   assert.equal(kindOf({ name: "a.html", type: "text/html", size: 1 })?.media_type, "text/plain");
 });
 
 test("what is too large, empty, unknown or too many is refused with a reason", () => {
   const file = (/** @type {string} */ name, size = 10, type = "image/png") => ({ name, type, size });
-  const { taken, refused } = sorted([file("a.png"), file("b.bin", 10, "application/x"), file("c.png", 0), file("d.png", LARGEST + 1)]);
-  assert.deepEqual(taken.map((each) => each.file.name), ["a.png"]);
-  assert.deepEqual(refused.map((each) => each.name), ["b.bin", "c.png", "d.png"]);
+  const { taken, refused } = sortFiles([
+    file("a.png"),
+    file("b.bin", 10, "application/x"),
+    file("c.png", 0),
+    file("d.png", LARGEST + 1),
+  ]);
+  assert.deepEqual(
+    taken.map((each) => each.file.name),
+    ["a.png"],
+  );
+  assert.deepEqual(
+    refused.map((each) => each.name),
+    ["b.bin", "c.png", "d.png"],
+  );
   assert.match(refused[2].why, /20 MB are the most/);
-  assert.equal(sorted([file("a.png")], Array.from({ length: MOST }, () => ({ size: 1 }))).taken.length, 0);
-  assert.equal(sorted([file("a", LARGEST), file("b", LARGEST), file("c", LARGEST)]).taken.length, 2);
+  assert.equal(
+    sortFiles(
+      [file("a.png")],
+      Array.from({ length: MOST }, () => ({ size: 1 })),
+    ).taken.length,
+    0,
+  );
+  assert.equal(sortFiles([file("a", LARGEST), file("b", LARGEST), file("c", LARGEST)]).taken.length, 2);
 });
 
 test("sizes and names of attachments, and what is sent of them", () => {
-  assert.deepEqual([sized(1), sized(999), sized(2048), sized(20 * 1024 * 1024), sized(1024 * 1001)], ["1 byte", "999 bytes", "2 KB", "20 MB", "1 MB"]);
-  assert.deepEqual([nameOf({ name: "", type: "image/jpeg", size: 1 }, 0), nameOf({ name: "x.md", type: "", size: 1 }, 0), nameOf({ name: "", type: "", size: 1 }, 2)], ["pasted-1.jpg", "x.md", "pasted-3.txt"]);
-  assert.deepEqual(wireAttachments([{ name: "a", media_type: "image/png", size: 3, kind: "image", data: "AAAA" }]), [{ name: "a", media_type: "image/png", data: "AAAA" }]);
+  assert.deepEqual(
+    [formatBytes(1), formatBytes(999), formatBytes(2048), formatBytes(20 * 1024 * 1024), formatBytes(1024 * 1001)],
+    ["1 byte", "999 bytes", "2 KB", "20 MB", "1 MB"],
+  );
+  assert.deepEqual(
+    [
+      nameOf({ name: "", type: "image/jpeg", size: 1 }, 0),
+      nameOf({ name: "x.md", type: "", size: 1 }, 0),
+      nameOf({ name: "", type: "", size: 1 }, 2),
+    ],
+    ["pasted-1.jpg", "x.md", "pasted-3.txt"],
+  );
+  assert.deepEqual(wireAttachments([{ name: "a", media_type: "image/png", size: 3, kind: "image", data: "AAAA" }]), [
+    { name: "a", media_type: "image/png", data: "AAAA" },
+  ]);
 });
 
 test("a body is told by what it is made of, in every dialect", () => {
-  const labels = (/** @type {unknown} */ body, /** @type {string} */ dialect) => outline(JSON.stringify(body), dialect).map((share) => `${share.label} ${share.count}`);
-  assert.deepEqual(labels({ model: "m", messages: [{ role: "system", content: "s" }, { role: "user", content: "a" }, { role: "assistant", content: "b" }, { role: "user", content: "c" }], tools: [{}] }, "openai-chat"), ["System 1", "User 2", "Assistant 1", "Tools 1", "Options 1"]);
-  assert.deepEqual(labels({ instructions: "s", input: [{ role: "user", content: "a" }, { type: "function_call" }, { type: "function_call_output" }, { type: "x" }] }, "openai-responses"), ["System 1", "User 1", "Assistant 1", "Tool results 1", "Other 1"]);
+  const labels = (/** @type {unknown} */ body, /** @type {string} */ dialect) =>
+    outline(JSON.stringify(body), dialect).map((share) => `${share.label} ${share.count}`);
+  assert.deepEqual(
+    labels(
+      {
+        model: "m",
+        messages: [
+          { role: "system", content: "s" },
+          { role: "user", content: "a" },
+          { role: "assistant", content: "b" },
+          { role: "user", content: "c" },
+        ],
+        tools: [{}],
+      },
+      "openai-chat",
+    ),
+    ["System 1", "User 2", "Assistant 1", "Tools 1", "Options 1"],
+  );
+  assert.deepEqual(
+    labels(
+      {
+        instructions: "s",
+        input: [
+          { role: "user", content: "a" },
+          { type: "function_call" },
+          { type: "function_call_output" },
+          { type: "x" },
+        ],
+      },
+      "openai-responses",
+    ),
+    ["System 1", "User 1", "Assistant 1", "Tool results 1", "Other 1"],
+  );
   assert.deepEqual(labels({ input: "hi" }, "openai-responses"), ["User 1"]);
-  assert.deepEqual(labels({ system: "s", messages: [{ role: "user", content: "a" }] }, "anthropic"), ["System 1", "User 1"]);
-  assert.deepEqual(labels({ systemInstruction: {}, contents: [{ role: "model" }], generationConfig: {} }, "gemini"), ["System 1", "Assistant 1", "Options 1"]);
+  assert.deepEqual(labels({ system: "s", messages: [{ role: "user", content: "a" }] }, "anthropic"), [
+    "System 1",
+    "User 1",
+  ]);
+  assert.deepEqual(labels({ systemInstruction: {}, contents: [{ role: "model" }], generationConfig: {} }, "gemini"), [
+    "System 1",
+    "Assistant 1",
+    "Options 1",
+  ]);
   assert.deepEqual(outline("not json", "gemini"), []);
 });

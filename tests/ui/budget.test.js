@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { band, bar, predicted, short } from "../../src/sightline/ui/state/budget.js";
+import { band, bar, predictTokens, short } from "../../src/sightline/ui/views/request/core/budget.js";
 
 const categories = [
   { name: "user", tokens: 100, low: 90, high: 110 },
@@ -11,7 +11,14 @@ const categories = [
 
 test("categories stand in their order, then the reserve, and the window is marked", () => {
   const drawn = bar({ estimate: 400, low: 380, high: 420, window: 1000, reserve: 200, categories });
-  assert.deepEqual(drawn.segments.map(({ name, start, width }) => [name, start, width]), [["system", 0, 30], ["user", 30, 10], ["reserve", 40, 20]]);
+  assert.deepEqual(
+    drawn.segments.map(({ name, start, width }) => [name, start, width]),
+    [
+      ["system", 0, 30],
+      ["user", 30, 10],
+      ["reserve", 40, 20],
+    ],
+  );
   assert.equal(drawn.windowAt, 100);
   assert.equal(drawn.band?.start, 38);
   assert.ok(Math.abs((drawn.band?.width ?? 0) - 4) < 1e-9);
@@ -19,13 +26,20 @@ test("categories stand in their order, then the reserve, and the window is marke
 });
 
 test("a request that is over its window has the mark inside the bar", () => {
-  const drawn = bar({ estimate: 2000, low: 1900, high: 2100, window: 1000, categories: [{ name: "history", tokens: 2000, low: 1900, high: 2100 }] });
+  const drawn = bar({
+    estimate: 2000,
+    low: 1900,
+    high: 2100,
+    window: 1000,
+    categories: [{ name: "history", tokens: 2000, low: 1900, high: 2100 }],
+  });
   assert.equal(drawn.verdict, "exceeds");
   assert.ok(drawn.windowAt !== null && drawn.windowAt < 50);
 });
 
 test("the verdict follows the band", () => {
-  const of = (/** @type {number} */ low, /** @type {number} */ high, reserve = 0) => bar({ estimate: (low + high) / 2, low, high, window: 100, reserve }).verdict;
+  const of = (/** @type {number} */ low, /** @type {number} */ high, reserve = 0) =>
+    bar({ estimate: (low + high) / 2, low, high, window: 100, reserve }).verdict;
   assert.equal(of(90, 110), "may exceed");
   assert.equal(of(101, 102), "exceeds");
   assert.equal(of(10, 20, 75), "near");
@@ -36,17 +50,24 @@ test("the verdict follows the band", () => {
 
 test("what is typed is predicted by the measure of what was counted", () => {
   const counted = { tokens: 100, low: 90, high: 110 };
-  assert.equal(predicted(counted, 400, 400), counted);
-  assert.deepEqual(predicted(counted, 400, 800), { tokens: 200, low: 160, high: 240 });
-  assert.equal(predicted(counted, 400, 0)?.tokens, 0);
-  assert.equal(predicted({ tokens: 4, low: 4, high: 4 }, 0, 100)?.tokens, 31);
-  assert.equal(predicted(null, 1, 2), null);
+  assert.equal(predictTokens(counted, 400, 400), counted);
+  assert.deepEqual(predictTokens(counted, 400, 800), { tokens: 200, low: 160, high: 240 });
+  assert.equal(predictTokens(counted, 400, 0)?.tokens, 0);
+  assert.equal(predictTokens({ tokens: 4, low: 4, high: 4 }, 0, 100)?.tokens, 31);
+  assert.equal(predictTokens(null, 1, 2), null);
   // A picture beside the text does not grow with it.
-  assert.equal(predicted({ tokens: 1010, low: 10, high: 6000 }, 40, 80)?.tokens, 1021);
+  assert.equal(predictTokens({ tokens: 1010, low: 10, high: 6000 }, 40, 80)?.tokens, 1021);
 });
 
 test("counts are short and bands are said only where there is one", () => {
-  assert.deepEqual([0, 9999, 12_345, 250_000, 1_200_000, null].map(short), ["0", "9,999", "12.3k", "250k", "1.2M", "–"]);
+  assert.deepEqual([0, 9999, 12_345, 250_000, 1_200_000, null].map(short), [
+    "0",
+    "9,999",
+    "12.3k",
+    "250k",
+    "1.2M",
+    "–",
+  ]);
   assert.equal(band({ tokens: 5, low: 5, high: 5 }), "");
   assert.equal(band({ tokens: 5, low: 4, high: 6 }), "4–6");
 });

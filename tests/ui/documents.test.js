@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { missingFrom, readDocument } from "../../src/sightline/ui/state/documents.js";
+import { missingFrom, readDocument } from "../../src/sightline/ui/views/shell/core/documents.js";
 
 test("the dialect of a document is read off its shape", () => {
   const cases = /** @type {[unknown, string, string][]} */ ([
@@ -25,6 +25,6 @@ test("what is still missing is said", () => {
   assert.equal(missingFrom(" ", "", ""), "");
   assert.equal(missingFrom("{", "raw", "m"), "This is not JSON.");
   assert.equal(missingFrom("{}", "", "m"), "Choose the dialect.");
-  assert.equal(missingFrom("{}", "raw", ""), "Name the model that is to answer.");
+  assert.equal(missingFrom("{}", "raw", ""), "Name the model that should answer.");
   assert.equal(missingFrom("{}", "raw", "m"), null);
 });

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Edits, PAUSE, withLineEnds } from "../../src/sightline/ui/state/edits.js";
+import { Edits, PAUSE, withLineEnds } from "../../src/sightline/ui/kit/core/edits.js";
 
 /** A clock that is moved by hand, and a server that answers when told to. */
 function stage() {
@@ -21,7 +21,13 @@ function stage() {
       return () => void (timer.off = true);
     },
   });
-  const tick = (/** @type {number} */ upTo) => timers.filter((timer) => !timer.off && timer.after <= upTo).forEach((timer) => { timer.off = true; timer.run(); });
+  const tick = (/** @type {number} */ upTo) =>
+    timers
+      .filter((timer) => !timer.off && timer.after <= upTo)
+      .forEach((timer) => {
+        timer.off = true;
+        timer.run();
+      });
   const settle = () => new Promise((done) => setImmediate(done));
   return { edits, posts, log, tick, settle };
 }
@@ -34,7 +40,10 @@ test("a burst of keys is one edit, told after a pause", async () => {
   assert.equal(posts.length, 0);
   tick(PAUSE);
   await settle();
-  assert.deepEqual(posts.map((post) => post.operation), [{ op: "set_text", section: "s1", text: "ab" }]);
+  assert.deepEqual(
+    posts.map((post) => post.operation),
+    [{ op: "set_text", section: "s1", text: "ab" }],
+  );
   assert.equal(edits.isBusy, true);
   posts[0].answer("ok");
   await settle();
@@ -47,7 +56,10 @@ test("an operation waits for what was typed before it, and goes one at a time", 
   edits.type({ section: "s1", part: "s1.p2" }, "x");
   const done = edits.apply({ op: "delete", section: "s3" });
   await settle();
-  assert.deepEqual(posts.map((post) => post.operation), [{ op: "set_text", section: "s1", part: "s1.p2", text: "x" }]);
+  assert.deepEqual(
+    posts.map((post) => post.operation),
+    [{ op: "set_text", section: "s1", part: "s1.p2", text: "x" }],
+  );
   posts[0].answer(1);
   await settle();
   assert.equal(posts[1].operation.op, "delete");

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { completed, errorOf, fitting, marked, term, termStart, toggled } from "../../src/sightline/ui/state/filter.js";
+import {
+  applyCompletion,
+  errorOf,
+  fitting,
+  splitAtError,
+  term,
+  termStart,
+  toggleTerm,
+} from "../../src/sightline/ui/kit/core/filter.js";
 
 test("a term begins behind a blank or a sign, but not inside quotes", () => {
   assert.equal(termStart("model:gpt sta", 13), 10);
@@ -12,9 +20,9 @@ test("a term begins behind a blank or a sign, but not inside quotes", () => {
 });
 
 test("a completion takes the place of the term before the cursor", () => {
-  assert.deepEqual(completed("model:gpt sta", 13, { text: "state:" }), { text: "model:gpt state:", at: 16 });
-  assert.deepEqual(completed("st & ok", 2, { text: "state:" }), { text: "state: & ok", at: 6 });
-  assert.deepEqual(completed("model:cl", 8, { text: "claude-*", from: 6 }), { text: "model:claude-*", at: 14 });
+  assert.deepEqual(applyCompletion("model:gpt sta", 13, { text: "state:" }), { text: "model:gpt state:", at: 16 });
+  assert.deepEqual(applyCompletion("st & ok", 2, { text: "state:" }), { text: "state: & ok", at: 6 });
+  assert.deepEqual(applyCompletion("model:cl", 8, { text: "claude-*", from: 6 }), { text: "model:claude-*", at: 14 });
 });
 
 test("offers for an earlier text stay only where they go on from what is written since", () => {
@@ -26,17 +34,30 @@ test("offers for an earlier text stay only where they go on from what is written
 });
 
 test("an error is told without its column, and marked where it is", () => {
-  const error = errorOf({ message: 'filter, column 11: there is no field "modle"', hint: 'Did you mean "model"?\n  state:ok & modle:x\n             ^^^^^' });
-  assert.deepEqual(error, { message: 'There is no field "modle"', column: 11, length: 5, hint: 'Did you mean "model"?' });
-  assert.deepEqual(marked("state:ok & modle:x", { ...error, column: 12 }), ["state:ok & ", "modle", ":x"]);
-  assert.deepEqual(marked("a &", { ...error, column: 9, length: 1 }), ["a &", " ", ""]);
-  assert.deepEqual(errorOf({ message: "wrong", column: 3, length: 2 }), { message: "Wrong", column: 3, length: 2, hint: "" });
+  const error = errorOf({
+    message: 'filter, column 11: there is no field "modle"',
+    hint: 'Did you mean "model"?\n  state:ok & modle:x\n             ^^^^^',
+  });
+  assert.deepEqual(error, {
+    message: 'There is no field "modle"',
+    column: 11,
+    length: 5,
+    hint: 'Did you mean "model"?',
+  });
+  assert.deepEqual(splitAtError("state:ok & modle:x", { ...error, column: 12 }), ["state:ok & ", "modle", ":x"]);
+  assert.deepEqual(splitAtError("a &", { ...error, column: 9, length: 1 }), ["a &", " ", ""]);
+  assert.deepEqual(errorOf({ message: "wrong", column: 3, length: 2 }), {
+    message: "Wrong",
+    column: 3,
+    length: 2,
+    hint: "",
+  });
   assert.equal(errorOf({ message: "wrong" }).column, 1);
 });
 
 test("terms come and go, and values are quoted where they must be", () => {
-  assert.equal(toggled("a:1 b:2", "c:3"), "a:1 b:2 c:3");
-  assert.equal(toggled("a:1 b:2", "a:1"), "b:2");
+  assert.equal(toggleTerm("a:1 b:2", "c:3"), "a:1 b:2 c:3");
+  assert.equal(toggleTerm("a:1 b:2", "a:1"), "b:2");
   assert.equal(term("model", "claude-opus-4.1"), "model:claude-opus-4.1");
   assert.equal(term("session", 'my "task"'), 'session:"my *task*"');
 });

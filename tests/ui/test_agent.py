@@ -130,7 +130,7 @@ def test_always_is_kept_for_later_runs_and_can_be_taken_back(desk: AgentDesk, tm
         call.get_by_role("checkbox", name="text").uncheck()
         expect(call).to_contain_text("write_note where path is docs/*")
         chat.keep(tmp_path, "agent-always")
-        call.get_by_role("button", name="Allow, and always so").click()
+        call.get_by_role("button", name="Always allow").click()
         expect(pair).to_contain_text("Noted.")
         (rule,) = kept.all()
         assert (rule.tool, rule.arguments) == ("write_note", {"/path": "docs/*"})

@@ -25,7 +25,7 @@ def test_a_run_whose_process_was_killed_is_asked_about_and_becomes_the_answer(tm
             desk.kill()
             expect(chat.page.get_by_role("alert").first).to_contain_text("Sightline does not answer.")
             desk.start()
-            expect(pair).to_contain_text("They may have done their work, or some of it.", timeout=60_000)
+            expect(pair).to_contain_text("They may have done their work, or part of it.", timeout=60_000)
             expect(pair).to_contain_text("the program ended before the answer had come")
             expect(chat.result(pair, "add")).to_be_visible()
             chat.keep(tmp_path, "agent-killed")

@@ -29,7 +29,7 @@ def test_stop_after_this_step_lets_the_tool_end(desk: AgentDesk) -> None:
         desk.open_gate()
         expect(pair.get_by_role("button", name="Resume")).to_be_visible()
         expect(chat.result(pair, "wait")).to_be_visible()
-        expect(pair).to_contain_text("broken off")
+        expect(pair).to_contain_text("interrupted")
         pair.get_by_role("button", name="Resume").click()
         expect(pair).to_contain_text("It has waited.")
         expect(pair.get_by_role("button", name="Resume")).to_have_count(0)
@@ -45,7 +45,7 @@ def test_stop_now_cuts_the_tool_off_and_a_person_says_what_becomes_of_it(desk: A
         pair = chat.begin("Wait for two.")
         assert desk.began() == "two"
         pair.get_by_role("button", name="Stop now").click()
-        expect(pair).to_contain_text("They may have done their work, or some of it.")
+        expect(pair).to_contain_text("They may have done their work, or part of it.")
         expect(pair.get_by_role("button", name="Resume")).to_be_disabled()
         chat.keep(tmp_path, "agent-mid-flight")
         pair.get_by_role("radio", name="Skip it").click()
@@ -87,7 +87,7 @@ def test_a_run_that_the_terminal_took_up_gives_the_pair_its_answer(desk: AgentDe
         done = subprocess.run([*command, *where], capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout.strip()) == (0, "Nine."), done.stderr
         chat.page.reload()
-        expect(pair).to_contain_text("The run was taken up elsewhere, and has its answer.")
+        expect(pair).to_contain_text("The run was resumed elsewhere, and has its answer.")
         chat.keep(tmp_path, "agent-elsewhere")
         pair.get_by_role("button", name="Use its answer").click()
         expect(pair).to_contain_text("Nine.")

@@ -150,7 +150,7 @@ def test_while_it_answers(stage: Stage, tmp_path: Path, look: str, size: tuple[i
         chat.write("Meanwhile")
         seen(chat, tmp_path, f"chat-answering-{look}")
         chat.press("Control+i", "Escape")
-        expect(pair.get_by_text("broken off")).to_be_visible()
+        expect(pair.get_by_text("interrupted")).to_be_visible()
         seen(chat, tmp_path, f"chat-broken-off-{look}")
         desk.open(gate)
         desk.answers("Yes.")

@@ -31,12 +31,12 @@ def test_escape_breaks_off_the_embedded_model_and_its_words_stay(stage: tuple[Ch
         expect(pair).to_contain_text("answering…", timeout=ANSWER_MS)  # the model is loaded first
         expect(pair.locator(".pair-answer p").first).to_have_text(re.compile(r"\w+ \w+ \w+"), timeout=ANSWER_MS)
         chat.press("Escape")
-        expect(pair.get_by_text("broken off")).to_be_visible()
+        expect(pair.get_by_text("interrupted")).to_be_visible()
         expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
         said = pair.locator(".pair-answer").inner_text()
         chat.mode("INPUT")
         chat.page.reload()
-        expect(pair.get_by_text("broken off")).to_be_visible()
+        expect(pair.get_by_text("interrupted")).to_be_visible()
         assert pair.locator(".pair-answer").inner_text() == said
         (kept,) = desk.rows()
         assert kept["state"] == "complete"
@@ -53,7 +53,7 @@ def test_what_had_come_goes_along_with_the_next_question(stage: tuple[ChatDesk, 
         pair = chat.pair("A story, please.")
         expect(pair).to_contain_text("Once upon a time")
         pair.get_by_role("button", name="Stop").click()
-        expect(pair.get_by_text("broken off")).to_be_visible()
+        expect(pair.get_by_text("interrupted")).to_be_visible()
         desk.answers("there was a keeper.")
         chat.ask("Go on.")
     assert [each["content"] for each in desk.sent[-1]["messages"]] == ["A story, please.", "Once upon a time", "Go on."]

@@ -134,5 +134,5 @@ def test_what_one_tab_sends_the_other_breaks_off(stage: Stage) -> None:
         expect(two.pair("Please.")).to_contain_text("Half")
         two.press("Control+i", "Escape")
         for each in (one, two):
-            expect(each.pair("Please.").get_by_text("broken off")).to_be_visible()
+            expect(each.pair("Please.").get_by_text("interrupted")).to_be_visible()
             expect(each.page.get_by_role("button", name="Send", exact=True)).to_be_visible()

@@ -66,7 +66,7 @@ def test_a_hostile_body_is_harmless_wherever_it_is_shown(stage: PageStage) -> No
         system_card.scroll_into_view_if_needed()
         expect(system_card.get_by_text("window.ran = 'image'")).to_be_visible()
         assert system_card.locator("a").evaluate_all("links => links.map(each => each.protocol)") == ["https:"] * 3
-        expect(page.get_by_text("turns its direction of writing")).to_be_visible()
+        expect(page.get_by_text("change its reading direction")).to_be_visible()
         card(page, "User 2").get_by_role("button", name="Show all").click()
         card(page, "User 1").get_by_role("button", name="Edit User 1").click()
         expect(page.get_by_role("textbox", name="Edit User 1")).to_be_focused()

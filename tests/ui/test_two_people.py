@@ -75,7 +75,7 @@ def test_what_nobody_here_has_seen_is_not_sent(stage: PageStage) -> None:
         page.keyboard.press("Control+End")
         page.keyboard.insert_text(" And goodbye.")
         page.keyboard.press("Control+Enter")
-        expect(page.get_by_text("somebody else has changed it")).to_be_visible()
+        expect(page.get_by_text("it was changed in another page")).to_be_visible()
         expect(card(page, "System")).to_contain_text("Rhyme.")
         assert stage.person.view(exchange)["state"] == "held"
         expect(page.get_by_role("button", name="Send", exact=False).first).to_be_enabled()

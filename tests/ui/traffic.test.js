@@ -2,9 +2,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arrived, conversations, folded, heldOf, merged, mostTokens, rowsOf, stateOf, stepped, titleOf, totals, costWords } from "../../src/sightline/ui/state/traffic.js";
+import {
+  lineFrom,
+  conversations,
+  applyFacts,
+  onlyHeld,
+  mergeLines,
+  mostTokens,
+  rowsOf,
+  stateOf,
+  applyFact,
+  titleOf,
+  totals,
+  costWords,
+} from "../../src/sightline/ui/views/traffic/core/lines.js";
 
-/** @import { Line } from "../../src/sightline/ui/state/traffic.js" */
+/** @import { Line } from "../../src/sightline/ui/views/traffic/core/lines.js" */
 
 /**
  * @param {string} id
@@ -21,31 +34,52 @@ const line = (id, at, rest = {}) => ({ id, at, state: "finished", ...rest });
  * @param {number} from
  */
 const turns = (name, count, from) =>
-  Array.from({ length: count }, (_, index) => line(`${name}${index}`, from + index, { title: name, ...(index ? { previous: `${name}${index - 1}` } : {}) })).reverse();
+  Array.from({ length: count }, (_, index) =>
+    line(`${name}${index}`, from + index, { title: name, ...(index ? { previous: `${name}${index - 1}` } : {}) }),
+  ).reverse();
 
 /** @param {ReturnType<typeof rowsOf>} rows */
 const drawn = (rows) => rows.map((row) => `${row.kind} ${row.key}`);
 
 test("lines are merged once each, the newest first, and a fresh line wins", () => {
   const known = [line("b", 2, { state: "sending" }), line("a", 1)];
-  assert.deepEqual(merged(known, [line("c", 3), line("b", 2)]).map((each) => `${each.id} ${each.state}`), ["c finished", "b finished", "a finished"]);
-  assert.deepEqual(merged(known, [line("b", 2)]).map((each) => each.id), ["b", "a"]);
-  assert.deepEqual(merged([], [line("a", 1), line("b", 1)]).map((each) => each.id), ["b", "a"]);
+  assert.deepEqual(
+    mergeLines(known, [line("c", 3), line("b", 2)]).map((each) => `${each.id} ${each.state}`),
+    ["c finished", "b finished", "a finished"],
+  );
+  assert.deepEqual(
+    mergeLines(known, [line("b", 2)]).map((each) => each.id),
+    ["b", "a"],
+  );
+  assert.deepEqual(
+    mergeLines([], [line("a", 1), line("b", 1)]).map((each) => each.id),
+    ["b", "a"],
+  );
 });
 
 test("a fact moves a line at once", () => {
-  const fresh = arrived({ exchange: "x_1", at: 5, dialect: "anthropic", model: "claude", session: "s", client: "c", path: "/v1/messages", is_stream: true, origin: "" });
+  const fresh = lineFrom({
+    exchange: "x_1",
+    at: 5,
+    dialect: "anthropic",
+    model: "claude",
+    session: "s",
+    client: "c",
+    path: "/v1/messages",
+    is_stream: true,
+    origin: "",
+  });
   assert.equal(fresh.state, "received");
-  const states = ["held", "released", "attempt", "finished"].map((kind) => stepped(fresh, { kind }).state);
+  const states = ["held", "released", "attempt", "finished"].map((kind) => applyFact(fresh, { kind }).state);
   assert.deepEqual(states, ["held", "sending", "sending", "finished"]);
-  const failed = stepped(fresh, { kind: "failed", code: "auth", message: "no" });
+  const failed = applyFact(fresh, { kind: "failed", code: "auth", message: "no" });
   assert.deepEqual([failed.state, failed.fault, failed.message], ["failed", "auth", "no"]);
-  assert.equal(stepped(fresh, { kind: "dropped" }).state, "dropped");
-  assert.equal(stepped(fresh, { kind: "cancelled" }).state, "cancelled");
-  assert.equal(stepped(fresh, { kind: "translated", losses: 2 }).losses, 2);
+  assert.equal(applyFact(fresh, { kind: "dropped" }).state, "dropped");
+  assert.equal(applyFact(fresh, { kind: "cancelled" }).state, "cancelled");
+  assert.equal(applyFact(fresh, { kind: "translated", losses: 2 }).losses, 2);
   const sending = line("a", 1, { state: "sending" });
-  assert.equal(stepped(sending, { kind: "attempt" }), sending);
-  assert.equal(stepped(sending, { kind: "frame" }), sending);
+  assert.equal(applyFact(sending, { kind: "attempt" }), sending);
+  assert.equal(applyFact(sending, { kind: "frame" }), sending);
 });
 
 test("facts are folded in together, and what has just come joins a list without a filter", () => {
@@ -56,21 +90,39 @@ test("facts are folded in together, and what has just come joins a list without 
     { exchange: "unknown", kind: "finished", at: 9 },
   ];
   const lines = [line("b", 2), line("a", 1, { state: "sending" })];
-  assert.deepEqual(folded(lines, facts, { isFiltered: false }).map((each) => `${each.id} ${each.state}`), ["n held", "b finished", "a finished"]);
-  const filtered = folded(lines, facts, { isFiltered: true });
-  assert.deepEqual(filtered.map((each) => each.id), ["b", "a"]);
+  assert.deepEqual(
+    applyFacts(lines, facts, { isFiltered: false }).map((each) => `${each.id} ${each.state}`),
+    ["n held", "b finished", "a finished"],
+  );
+  const filtered = applyFacts(lines, facts, { isFiltered: true });
+  assert.deepEqual(
+    filtered.map((each) => each.id),
+    ["b", "a"],
+  );
   assert.equal(filtered[0], lines[0]);
 });
 
 test("exchanges that continue each other are one conversation, also where its beginning is not loaded", () => {
-  const found = conversations([line("d", 4, { previous: "c" }), line("z", 3), line("c", 2, { previous: "gone" }), line("b", 1, { previous: "gone" })]);
-  assert.deepEqual(found.map((each) => each.lines.map((one) => one.id)), [["d", "c", "b"], ["z"]]);
+  const found = conversations([
+    line("d", 4, { previous: "c" }),
+    line("z", 3),
+    line("c", 2, { previous: "gone" }),
+    line("b", 1, { previous: "gone" }),
+  ]);
+  assert.deepEqual(
+    found.map((each) => each.lines.map((one) => one.id)),
+    [["d", "c", "b"], ["z"]],
+  );
 });
 
 test("a replay stands with what it replays, and a circle in the record does no harm", () => {
   const found = conversations([line("r", 3, { origin: "a" }), line("a", 1)]);
   assert.equal(found.length, 1);
-  assert.equal(conversations([line("a", 2, { previous: "b" }), line("b", 1, { previous: "a" })]).flatMap((each) => each.lines).length, 2);
+  assert.equal(
+    conversations([line("a", 2, { previous: "b" }), line("b", 1, { previous: "a" })]).flatMap((each) => each.lines)
+      .length,
+    2,
+  );
 });
 
 test("a client's errand stands beside the nearest exchange of its session, or alone", () => {
@@ -78,14 +130,29 @@ test("a client's errand stands beside the nearest exchange of its session, or al
   const near = line("n", 11, { session: "s" });
   const far = line("f", 1, { session: "s" });
   const found = conversations([near, side, far]);
-  assert.deepEqual(found.map((each) => [each.lines.map((one) => one.id), each.sides.map((one) => one.id)]), [[["n"], ["t"]], [["f"], []]]);
-  assert.deepEqual(conversations([line("late", 9999, { session: "s" }), side]).map((each) => each.sides.length), [0, 0]);
+  assert.deepEqual(
+    found.map((each) => [each.lines.map((one) => one.id), each.sides.map((one) => one.id)]),
+    [
+      [["n"], ["t"]],
+      [["f"], []],
+    ],
+  );
+  assert.deepEqual(
+    conversations([line("late", 9999, { session: "s" }), side]).map((each) => each.sides.length),
+    [0, 0],
+  );
   assert.equal(conversations([line("t", 1, { is_side: true })])[0].lines.length, 1);
 });
 
 test("a conversation shows its newest turns and says how many are folded away", () => {
   const lines = turns("q", 9, 100);
-  assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), ["conversation c:q0", "line q8", "line q7", "line q6", "more m:q0"]);
+  assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), [
+    "conversation c:q0",
+    "line q8",
+    "line q7",
+    "line q6",
+    "more m:q0",
+  ]);
   assert.equal(rowsOf(lines, new Map([["q0", "all"]]), new Set()).length, 10);
   assert.deepEqual(drawn(rowsOf(lines, new Map([["q0", "none"]]), new Set())), ["conversation c:q0"]);
   assert.equal(rowsOf(turns("q", 4, 1), new Map(), new Set()).length, 5, "a row for one turn would save nothing");
@@ -97,26 +164,63 @@ test("a single exchange is one row without a frame around it", () => {
 
 test("held ones stand on top in the order of their arrival, and nowhere else", () => {
   const lines = [line("c", 3, { state: "held", previous: "a" }), line("b", 2, { state: "held" }), line("a", 1)];
-  assert.deepEqual(heldOf(lines).map((each) => each.id), ["b", "c"]);
-  assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), ["heading held", "line b", "line c", "heading traffic", "conversation c:a", "line a"]);
+  assert.deepEqual(
+    onlyHeld(lines).map((each) => each.id),
+    ["b", "c"],
+  );
+  assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), [
+    "heading held",
+    "line b",
+    "line c",
+    "heading traffic",
+    "conversation c:a",
+    "line a",
+  ]);
 });
 
 test("errands are folded into one row", () => {
-  const lines = [line("b", 2, { session: "s", previous: "a" }), line("t", 1.5, { session: "s", is_side: true, title: "Title" }), line("a", 1, { session: "s" })];
+  const lines = [
+    line("b", 2, { session: "s", previous: "a" }),
+    line("t", 1.5, { session: "s", is_side: true, title: "Title" }),
+    line("a", 1, { session: "s" }),
+  ];
   assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set())), ["conversation c:a", "line b", "line a", "sides s:a"]);
   assert.deepEqual(drawn(rowsOf(lines, new Map(), new Set(["a"]))).at(-1), "line t");
 });
 
 test("a turn is labelled only where the person said something new", () => {
   const rows = rowsOf(turns("q", 3, 1), new Map(), new Set()).filter((row) => row.kind === "line");
-  assert.deepEqual(rows.map((row) => row.label), ["", "", "q"]);
-  const [replay] = rowsOf([line("r", 2, { origin: "a", title: "q" }), line("a", 1, { title: "q" })], new Map(), new Set()).filter((row) => row.kind === "line");
+  assert.deepEqual(
+    rows.map((row) => row.label),
+    ["", "", "q"],
+  );
+  const [replay] = rowsOf(
+    [line("r", 2, { origin: "a", title: "q" }), line("a", 1, { title: "q" })],
+    new Map(),
+    new Set(),
+  ).filter((row) => row.kind === "line");
   assert.equal(replay.label, "Replay · q");
 });
 
 test("a conversation is summed up, titled by its beginning, and as lively as its liveliest", () => {
-  const conversation = { key: "a", at: 2, lines: [line("b", 2, { cost: 0.5, input_tokens: 10, title: "later" }), line("a", 1, { cost: 0.25, title: "first" })], sides: [line("t", 1, { state: "sending", output_tokens: 3 })] };
-  assert.deepEqual(totals(conversation), { input_tokens: 10, output_tokens: 3, cached_tokens: undefined, cost: 0.75, unpriced: 1, elapsed: undefined, losses: undefined });
+  const conversation = {
+    key: "a",
+    at: 2,
+    lines: [
+      line("b", 2, { cost: 0.5, input_tokens: 10, title: "later" }),
+      line("a", 1, { cost: 0.25, title: "first" }),
+    ],
+    sides: [line("t", 1, { state: "sending", output_tokens: 3 })],
+  };
+  assert.deepEqual(totals(conversation), {
+    input_tokens: 10,
+    output_tokens: 3,
+    cached_tokens: undefined,
+    cost: 0.75,
+    unpriced: 1,
+    elapsed: undefined,
+    losses: undefined,
+  });
   assert.equal(costWords(totals(conversation)), "$0.750+");
   assert.equal(costWords({ cost: 0.75, unpriced: 0 }), "$0.750");
   assert.equal(costWords({ cost: 0, unpriced: 0 }), "$0");
@@ -129,6 +233,8 @@ test("a conversation is summed up, titled by its beginning, and as lively as its
 });
 
 test("ten thousand exchanges are put in order", () => {
-  const lines = Array.from({ length: 900 }, (_, index) => turns(`q${index}-`, 12, index * 100)).flat().sort((a, b) => b.at - a.at);
+  const lines = Array.from({ length: 900 }, (_, index) => turns(`q${index}-`, 12, index * 100))
+    .flat()
+    .sort((a, b) => b.at - a.at);
   assert.equal(rowsOf(lines, new Map(), new Set()).length, 900 * 5);
 });

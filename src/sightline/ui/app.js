@@ -1,28 +1,34 @@
 // @ts-check
-/** The page begins here: the list is followed, keys are heard, and the frame is drawn. */
+/** Starts the page: draws the frame, listens to keys, and follows the list of exchanges and the interception mode. */
 
-import { learn } from "./about.js";
-import { connect, onReconnect } from "./api.js";
-import { follow } from "./feed.js";
-import { followHolding } from "./holding.js";
-import { listen } from "./keyboard.js";
+import { loadAbout } from "./kit/about.js";
+import { connect, onReconnect } from "./kit/api.js";
+import { listen } from "./kit/keyboard.js";
+import { toast } from "./kit/toast.js";
 import { h, render } from "./vendor/preact.js";
-import { Shell } from "./views/shell.js";
-import { toast } from "./widgets/toast.js";
+import { startInterception } from "./views/interception/feed.js";
+import { Shell } from "./views/shell/shell.js";
+import { startTraffic } from "./views/traffic/feed.js";
 
 const root = document.getElementById("app");
 if (root) render(h(Shell, {}), root);
 listen();
-follow();
-followHolding();
+startTraffic();
+startInterception();
 connect();
-void learn();
+void loadAbout();
 
 // A server that was started anew may bring another page along.
 onReconnect(async () => {
   const [, own] = /(\/ui\/[^/]+)\//.exec(import.meta.url) ?? [];
-  const page = await fetch("/", { cache: "no-store" }).then((answer) => (answer.ok ? answer.text() : ""), () => "");
+  const page = await fetch("/", { cache: "no-store" }).then(
+    (answer) => (answer.ok ? answer.text() : ""),
+    () => "",
+  );
   if (own && page && !page.includes(own)) {
-    toast("Sightline was updated.", { hint: "Load the page again to use the new one.", action: { label: "Load", run: () => location.reload() } });
+    toast("Sightline was updated.", {
+      hint: "Load the page again to use the new one.",
+      action: { label: "Load", run: () => location.reload() },
+    });
   }
 });

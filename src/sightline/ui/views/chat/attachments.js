@@ -1,28 +1,37 @@
 // @ts-check
-/** What goes along with a question: pasted, dropped or picked, shown in a tray until it is sent. */
+/** The attachments of a question: pasted, dropped or picked, shown in a tray until it is sent. */
 
-import { ACCEPTED, MOST, nameOf, sized, sorted } from "../../state/attachments.js";
-import { counted } from "../../state/format.js";
+import { countOf } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { ACCEPTED, MOST, nameOf, formatBytes, sortFiles } from "./core/attachments.js";
 
-/** @import { Item } from "../../state/attachments.js" */
+/** @import { Item } from "./core/attachments.js" */
 
-export { wireAttachments } from "../../state/attachments.js";
+export { wireAttachments } from "./core/attachments.js";
 
 /**
- * The files of a paste, a drop or a picker as attachments. What cannot go along is said and left out.
+ * The files of a paste, a drop or a picker as attachments. What cannot be attached is reported and left out.
  * @param {DataTransfer | FileList | readonly File[] | null} given
  * @param {readonly Item[]} [already]
  * @returns {Promise<Item[]>} the new ones
  */
 export async function attachmentsFrom(given, already = []) {
   const files = filesOf(given);
-  const { taken, refused } = sorted(files, already);
+  const { taken, refused } = sortFiles(files, already);
   if (refused.length === 1) toast(`${refused[0].name} ${refused[0].why}`, { hint: refused[0].hint, tone: "bad" });
-  else if (refused.length) toast(`${counted(refused.length, "file")} cannot be attached: ${refused.slice(0, 4).map((each) => each.name).join(", ")}${refused.length > 4 ? "…" : ""}`, { hint: `${refused[0].name} ${refused[0].why} ${refused[0].hint}`, tone: "bad" });
-  const read = await Promise.all(taken.map(({ file, kind, media_type }, index) => item(file, kind, media_type, already.length + index)));
+  else if (refused.length)
+    toast(
+      `${countOf(refused.length, "file")} cannot be attached: ${refused
+        .slice(0, 4)
+        .map((each) => each.name)
+        .join(", ")}${refused.length > 4 ? "…" : ""}`,
+      { hint: `${refused[0].name} ${refused[0].why} ${refused[0].hint}`, tone: "bad" },
+    );
+  const read = await Promise.all(
+    taken.map(({ file, kind, media_type }, index) => item(file, kind, media_type, already.length + index)),
+  );
   return read.filter((each) => each !== null);
 }
 
@@ -37,12 +46,21 @@ function filesOf(given) {
   return given instanceof DataTransfer ? [...given.files] : [...given];
 }
 
-/** @param {File} file @param {Item["kind"]} kind @param {string} mediaType @param {number} count @returns {Promise<Item | null>} */
+/**
+ * @param {File} file
+ * @param {Item["kind"]} kind
+ * @param {string} mediaType
+ * @param {number} count
+ * @returns {Promise<Item | null>}
+ */
 async function item(file, kind, mediaType, count) {
   try {
     return { name: nameOf(file, count), media_type: mediaType, size: file.size, kind, data: await base64(file) };
   } catch {
-    toast(`${file.name} could not be read.`, { hint: "It may have been moved or changed meanwhile: attach it again.", tone: "bad" });
+    toast(`${file.name} could not be read.`, {
+      hint: "It may have been moved or changed. Attach it again.",
+      tone: "bad",
+    });
     return null;
   }
 }
@@ -61,11 +79,27 @@ function base64(file) {
 export function AttachmentTray({ items, onRemove }) {
   if (!items.length) return null;
   return html`<ul class="tray" aria-label="Attachments">
-    ${items.map((each, index) => html`<li key=${`${each.name} ${index}`} class=${`tray-item ${each.kind}`}>
-      ${each.kind === "image" ? h(Thumbnail, { item: each }) : html`<span class="tray-kind" aria-hidden="true">${ending(each)}</span>`}
-      <span class="tray-text"><span class="cut" title=${each.name}>${each.name}</span><span class="faint number">${sized(each.size)}</span></span>
-      <button type="button" class="button quiet icon" aria-label=${`Remove ${each.name}`} onClick=${() => onRemove(index)}>${h(Icon, { name: "close" })}</button>
-    </li>`)}
+    ${items.map(
+      (each, index) => html`<li key=${`${each.name} ${index}`} class=${`tray-item ${each.kind}`}>
+        ${
+          each.kind === "image"
+            ? h(Thumbnail, { item: each })
+            : html`<span class="tray-kind" aria-hidden="true">${extensionOf(each)}</span>`
+        }
+        <span class="tray-text">
+          <span class="cut" title=${each.name}>${each.name}</span>
+          <span class="faint number">${formatBytes(each.size)}</span>
+        </span>
+        <button
+          type="button"
+          class="button quiet icon"
+          aria-label=${`Remove ${each.name}`}
+          onClick=${() => onRemove(index)}
+        >
+          ${h(Icon, { name: "close" })}
+        </button>
+      </li>`,
+    )}
   </ul>`;
 }
 
@@ -73,11 +107,16 @@ export function AttachmentTray({ items, onRemove }) {
 function Thumbnail({ item }) {
   const [isBroken, setBroken] = useState(false);
   if (isBroken) return html`<span class="tray-kind" title="The browser cannot show it">?</span>`;
-  return html`<img class="tray-picture" src=${`data:${item.media_type};base64,${item.data}`} alt="" onError=${() => setBroken(true)} />`;
+  return html`<img
+    class="tray-picture"
+    src=${`data:${item.media_type};base64,${item.data}`}
+    alt=""
+    onError=${() => setBroken(true)}
+  />`;
 }
 
 /** @param {Item} item */
-function ending(item) {
+function extensionOf(item) {
   return (/\.([^.]{1,4})$/.exec(item.name)?.[1] ?? item.kind.slice(0, 4)).toUpperCase();
 }
 
@@ -98,7 +137,25 @@ export function AttachButton({ items, onItems }) {
     if (more.length) onItems([...latest.current, ...more]);
   };
   return html`<span class="attach">
-    <input ref=${input} class="unseen" type="file" multiple accept=${ACCEPTED} tabindex="-1" aria-hidden="true" onChange=${picked} />
-    <button type="button" class="button quiet icon" aria-label="Attach files" title="Attach files (or paste, or drop them)" disabled=${items.length >= MOST} onClick=${() => input.current?.click()}>${h(Icon, { name: "plus" })}</button>
+    <input
+      ref=${input}
+      class="unseen"
+      type="file"
+      multiple
+      accept=${ACCEPTED}
+      tabindex="-1"
+      aria-hidden="true"
+      onChange=${picked}
+    />
+    <button
+      type="button"
+      class="button quiet icon"
+      aria-label="Attach files"
+      title="Attach files (or paste, or drop them)"
+      disabled=${items.length >= MOST}
+      onClick=${() => input.current?.click()}
+    >
+      ${h(Icon, { name: "plus" })}
+    </button>
   </span>`;
 }

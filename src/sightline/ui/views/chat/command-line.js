@@ -1,25 +1,29 @@
 // @ts-check
-/** The command line: the filter that makes the context, commands on what it takes, and filters that were saved. */
+/** The command line: the filter that selects the context, commands on the pairs it matches, and saved filters. */
 
-import { look, preferences, savePreferences, view } from "../../chat-feed.js";
-import { dialog, runCommand, showHud, tryCommand } from "../../chat-orders.js";
-import { ApiError } from "../../api.js";
-import { go, route } from "../../navigation.js";
-import { hasCommand } from "../../state/chat.js";
-import { remembered, stepped } from "../../state/chat-memory.js";
+import { ApiError } from "../../kit/api.js";
+import { FilterBox } from "../../kit/filter-box.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import { go, route } from "../../kit/navigation.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast, toastError } from "../../widgets/toast.js";
-import { FilterBox } from "../filter-box.js";
+import { dialog, runCommand, showHud, tryCommand } from "./actions.js";
+import { hasCommand } from "./core/chat.js";
+import { addToMemory, stepThrough } from "./core/memory.js";
 import { Counter } from "./counter.js";
+import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 
-/** @import { CommandShown, Mode } from "../../state/chat.js" */
-/** @import { Choice } from "../../widgets/menu.js" */
+/** @import { CommandShown, Mode } from "./core/chat.js" */
+/** @import { Choice } from "../../kit/menu.js" */
 
-const SOURCE = { lookup: "/api/chat/filter", cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
+const SOURCE = {
+  lookup: "/api/chat/filter",
+  cursor: "cursor",
+  placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete",
+};
 const MEMORY = "sightline.chat.filters";
 
 /** What the server said of the last line. @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
@@ -44,14 +48,14 @@ function memory() {
 /** @param {string} text */
 function remember(text) {
   try {
-    localStorage.setItem(MEMORY, JSON.stringify(remembered(memory(), text)));
+    localStorage.setItem(MEMORY, JSON.stringify(addToMemory(memory(), text)));
   } catch {
     // Then it is not offered again.
   }
 }
 
 /** To the history, unless the person has gone on to write a question meanwhile. */
-function back() {
+function toHistory() {
   if (mode.value !== "input") toView();
 }
 
@@ -60,15 +64,15 @@ async function execute(text) {
   refused.value = null;
   try {
     if (hasCommand(text)) {
-      const told = await tryCommand(text);
+      const outcome = await tryCommand(text);
       done.value += 1;
-      await obey(text, told);
+      await applyOutcome(text, outcome);
     } else {
-      await look({ filter: text.trim() });
-      // Whoever has left meanwhile is not fetched back.
+      await changeView({ filter: text.trim() });
+      // A user who left meanwhile must not be brought back.
       if (route.value.view === "chat") go({ view: "chat", filter: view.value?.filter ?? text.trim() });
       done.value += 1;
-      back();
+      toHistory();
     }
     remember(text);
   } catch (error) {
@@ -77,15 +81,23 @@ async function execute(text) {
   }
 }
 
-/** @param {string} text @param {CommandShown} told */
-async function obey(text, told) {
-  back();
-  if (told.hud != null) return showHud(told.hud);
-  if (told.export) return download(told.export);
-  if (told.compact) return void (told.compact.length ? (dialog.value = { kind: "compact", ids: [...told.compact] }) : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
-  const isSure = told.confirm === false && !told.needs_force && !told.done && told.count > 0 && /--no-confirm\b/.test(text);
+/** @param {string} text @param {CommandShown} outcome */
+async function applyOutcome(text, outcome) {
+  toHistory();
+  if (outcome.hud != null) return showHud(outcome.hud);
+  if (outcome.export) return download(outcome.export);
+  if (outcome.compact)
+    return void (outcome.compact.length
+      ? (dialog.value = { kind: "compact", ids: [...outcome.compact] })
+      : toast("The filter matches no pair.", { hint: "There is nothing to summarize." }));
+  const isSure =
+    outcome.confirm === false &&
+    !outcome.needs_force &&
+    !outcome.done &&
+    outcome.count > 0 &&
+    /--no-confirm\b/.test(text);
   if (isSure) return runCommand(text);
-  dialog.value = { kind: "command", text, told };
+  dialog.value = { kind: "command", text, outcome };
   return undefined;
 }
 
@@ -106,11 +118,16 @@ export function CommandLine() {
     const isControl = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
     const key = event.key.toLowerCase();
     if (["control", "meta", "alt", "shift"].includes(key)) return false;
-    const by = (isControl && key === "p") || (event.altKey && key === "arrowup") ? -1 : (isControl && key === "n") || (event.altKey && key === "arrowdown") ? 1 : 0;
+    const by =
+      (isControl && key === "p") || (event.altKey && key === "arrowup")
+        ? -1
+        : (isControl && key === "n") || (event.altKey && key === "arrowdown")
+          ? 1
+          : 0;
     if (by) {
       const list = memory();
       if (place.current.at < 0 || place.current.at > list.length) place.current = { at: list.length, own: text };
-      place.current.at = stepped(list, place.current.at, by);
+      place.current.at = stepThrough(list, place.current.at, by);
       write(list[place.current.at] ?? place.current.own);
       return true;
     }
@@ -122,44 +139,73 @@ export function CommandLine() {
   };
   return html`<div id=${COMMAND} class="command-line" data-zone="command">
     ${h(ModeMark, {})}
-    ${h(FilterBox, { value: applied, refused: refused.value, isExecuted: true, source: SOURCE, group: "Chat: anywhere", reset: done.value, onFilter: (text) => void execute(text), onLeave: toView, onKey })}
-    ${h(SavedFilters, { applied })}
+    ${h(FilterBox, {
+      value: applied,
+      refused: refused.value,
+      isExecuted: true,
+      source: SOURCE,
+      group: "Chat: anywhere",
+      reset: done.value,
+      onFilter: (text) => void execute(text),
+      onLeave: toView,
+      onKey,
+    })}
+    ${h(FilterMenu, { applied })}
     ${shown ? h(Counter, { view: shown }) : null}
     ${h(ChatMenu, {})}
   </div>`;
 }
 
 function ModeMark() {
-  return html`<span class=${`mode-mark ${mode.value}`} role="status" aria-label=${`Mode: ${MODES[mode.value]}`}>${MODES[mode.value]}</span>`;
+  return html`<span class=${`mode-mark ${mode.value}`} role="status" aria-label=${`Mode: ${MODES[mode.value]}`}>
+    ${MODES[mode.value]}
+  </span>`;
 }
 
 /** @param {string} text @returns {void} */
 function save(text) {
-  if (!text.trim() || hasCommand(text)) toast("There is no filter to save.", { hint: "Write one first; a command cannot be saved." });
+  if (!text.trim() || hasCommand(text))
+    toast("There is no filter to save.", { hint: "Write one first; a command cannot be saved." });
   else dialog.value = { kind: "save", filter: text.trim() };
 }
 
 /** @param {{ applied: string }} props */
-function SavedFilters({ applied }) {
+function FilterMenu({ applied }) {
   const list = preferences.value.saved_filters;
   /** @param {string} name */
   const forget = async (name) => {
     const before = list;
     try {
       await savePreferences({ saved_filters: list.filter((each) => each.name !== name) });
-      toast(`The filter @${name} is deleted.`, { action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) } });
+      toast(`The filter @${name} is deleted.`, {
+        action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) },
+      });
     } catch (error) {
       toastError(error);
     }
   };
   /** @type {Choice[]} */
   const choices = [
-    ...list.map((each) => ({ label: `@${each.name}`, detail: each.filter, run: () => void go({ view: "chat", filter: `@${each.name}` }) })),
+    ...list.map((each) => ({
+      label: `@${each.name}`,
+      detail: each.filter,
+      run: () => void go({ view: "chat", filter: `@${each.name}` }),
+    })),
     ...(list.length ? /** @type {Choice[]} */ (["line"]) : []),
-    { label: "Save this filter…", detail: applied || "Nothing is filtered now", run: () => void save(applied), keys: h(KeyCaps, { keys: "ctrl+s" }) },
+    {
+      label: "Save this filter…",
+      detail: applied || "Nothing is filtered now",
+      run: () => void save(applied),
+      keys: h(KeyCaps, { keys: "ctrl+s" }),
+    },
     ...list.map((each) => ({ label: `Delete @${each.name}`, isDanger: true, run: () => void forget(each.name) })),
   ];
-  return h(Menu, { label: "Saved filters", class: "button quiet icon", children: h(Icon, { name: "bookmark" }), choices });
+  return h(Menu, {
+    label: "Saved filters",
+    class: "button quiet icon",
+    children: h(Icon, { name: "bookmark" }),
+    choices,
+  });
 }
 
 function ChatMenu() {

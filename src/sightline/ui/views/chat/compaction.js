@@ -1,22 +1,25 @@
 // @ts-check
-/** A summary in the place of older pairs: the model drafts it, a person reads and changes it, accepts it, and can undo it. */
+/** A summary in place of older pairs: the model drafts it, the user edits and accepts it, and can undo it. */
 
-import { ApiError, post } from "../../api.js";
-import { undoable } from "../../chat-orders.js";
-import { about } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
+import { ApiError, post } from "../../kit/api.js";
+import { countOf, whole } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { toastError } from "../../widgets/toast.js";
+import { offerUndo } from "./actions.js";
+import { about } from "./core/chat.js";
 
-/** @import { Band } from "../../state/chat.js" */
+/** @import { Band } from "./core/chat.js" */
 /** @typedef {{ before: Band, after: Band }} Sizes */
 
 const TOGETHER = 400;
 
-/** The summary goes, and the pairs that it stood for are back; whether that is settled. @param {string} id of the summary's pair */
+/**
+ * The summary goes, and the pairs that it stood for are back; whether that is settled.
+ * @param {string} id of the summary's pair
+ */
 export async function undoCompaction(id) {
   try {
     await post("/api/chat/compaction/undo", { id });
@@ -34,7 +37,10 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
   const [exchange, setExchange] = useState("");
   const [isSaving, setSaving] = useState(false);
   const [problem, setProblem] = useState(/** @type {{ message: string, hint?: string } | null} */ (null));
-  /** What the editor begins with. It is not given what was typed into it: by the time that comes round, more has been typed. */
+  /**
+   * What the editor begins with. It is not given what was typed into it: by the time that comes round, more has been
+   * typed.
+   */
   const [drafted, setDrafted] = useState({ text: "", count: 0 });
   const drafting = useRef(/** @type {AbortController | null} */ (null));
   const [isDrafting, setDrafting] = useState(false);
@@ -45,11 +51,15 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     setDrafting(true);
     setProblem(null);
     try {
-      const told = await post("/api/chat/compaction/draft", { view, ids, ...(instruction.trim() ? { instruction: instruction.trim() } : {}) }, { signal: own.signal });
-      setText(told.text);
-      setSizes({ before: told.before, after: told.after });
-      setExchange(told.exchange ?? "");
-      setDrafted(({ count }) => ({ text: told.text, count: count + 1 }));
+      const response = await post(
+        "/api/chat/compaction/draft",
+        { view, ids, ...(instruction.trim() ? { instruction: instruction.trim() } : {}) },
+        { signal: own.signal },
+      );
+      setText(response.text);
+      setSizes({ before: response.before, after: response.after });
+      setExchange(response.exchange ?? "");
+      setDrafted(({ count }) => ({ text: response.text, count: count + 1 }));
     } catch (error) {
       if (!own.signal.aborted) setProblem(/** @type {Error & { hint?: string }} */ (error));
     } finally {
@@ -60,7 +70,9 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     setSaving(true);
     try {
       const { pair } = await post("/api/chat/compaction", { ids, text });
-      undoable(`The summary stands for ${counted(ids.length, "pair")} now; they are kept.`, () => undoCompaction(pair));
+      offerUndo(`The summary stands for ${countOf(ids.length, "pair")} now; they are kept.`, () =>
+        undoCompaction(pair),
+      );
       onDone?.(pair);
       onClose();
     } catch (error) {
@@ -69,12 +81,19 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     }
   };
   const footer = html`
-    <span class="soft number compaction-sizes" role="status">${sizes ? h(Saved, { sizes }) : null}</span>
+    <span class="soft number compaction-sizes" role="status">${sizes ? h(TokenSaving, { sizes }) : null}</span>
     <span class="shell-gap"></span>
     <button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button type="button" class="button primary" disabled=${!text.trim() || isDrafting || isSaving} onClick=${() => void accept()}>Put it in their place</button>`;
+    <button
+      type="button"
+      class="button primary"
+      disabled=${!text.trim() || isDrafting || isSaving}
+      onClick=${() => void accept()}
+    >
+      Put it in their place
+    </button>`;
   return h(Dialog, {
-    title: `Sum up ${counted(ids.length, "pair")}`,
+    title: `Sum up ${countOf(ids.length, "pair")}`,
     class: "compaction-dialog",
     isKept: text !== "" || isDrafting,
     onClose,
@@ -82,22 +101,76 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     children: html`
       <p class="soft">A summary is sent in their place. The pairs themselves stay, and come back when you undo it.</p>
       <div class="compaction-draft">
-        <input class="field" aria-label="What to keep" placeholder="What the summary must keep, for instance: all numbers and names" value=${instruction} disabled=${isDrafting} onInput=${(/** @type {Event} */ event) => setInstruction(/** @type {HTMLInputElement} */ (event.target).value)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), void draft())} />
-        ${isDrafting
-          ? html`<button type="button" class="button" onClick=${() => { drafting.current?.abort(); setDrafting(false); }}>Stop</button>`
-          : html`<button type="button" class=${text ? "button" : "button primary"} onClick=${() => void draft()}>${drafted.count ? "Draft again" : "Let the model draft it"}</button>`}
+        <input
+          class="field"
+          aria-label="What to keep"
+          placeholder="What the summary must keep, for instance: all numbers and names"
+          value=${instruction}
+          disabled=${isDrafting}
+          onInput=${(/** @type {Event} */ event) =>
+            setInstruction(/** @type {HTMLInputElement} */ (event.target).value)}
+          onKeyDown=${(/** @type {KeyboardEvent} */ event) =>
+            event.key === "Enter" && (event.preventDefault(), void draft())}
+        />
+        ${
+          isDrafting
+            ? html`<button
+                type="button"
+                class="button"
+                onClick=${() => {
+                  drafting.current?.abort();
+                  setDrafting(false);
+                }}
+              >
+                Stop
+              </button>`
+            : html`<button type="button" class=${text ? "button" : "button primary"} onClick=${() => void draft()}>
+                ${drafted.count ? "Draft again" : "Let the model draft it"}
+              </button>`
+        }
       </div>
       ${isDrafting ? html`<p class="pulse sending-note" role="status">The model is writing…</p>` : null}
-      ${problem ? html`<div class="panel-trouble" role="alert">${h(Icon, { name: "warn" })}<div><p>${problem.message}</p>${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}</div></div>` : null}
+      ${
+        problem
+          ? html`<div class="panel-trouble" role="alert">
+              ${h(Icon, { name: "warn" })}
+              <div>
+                <p>${problem.message}</p>
+                ${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}
+              </div>
+            </div>`
+          : null
+      }
       <div class="compaction-text">
-        ${h(Editor, { key: String(drafted.count), value: drafted.text, label: "Summary", language: "markdown", onChange: setText, onDone: onClose })}
+        ${h(Editor, {
+          key: String(drafted.count),
+          value: drafted.text,
+          label: "Summary",
+          language: "markdown",
+          onChange: setText,
+          onDone: onClose,
+        })}
         ${text || isDrafting ? null : html`<p class="faint compaction-hint">Or write it yourself.</p>`}
       </div>
-      ${exchange ? html`<p class="faint"><a href=${`#/x/${encodeURIComponent(exchange)}`} target="_blank" rel="noopener">The request that drafted it</a></p>` : null}`,
+      ${
+        exchange
+          ? html`<p class="faint">
+              <a href=${`#/x/${encodeURIComponent(exchange)}`} target="_blank" rel="noopener">
+                The request that drafted it
+              </a>
+            </p>`
+          : null
+      }`,
   });
 }
 
-/** Before and after, for the words as they are now. @param {string} view @param {readonly string[]} ids @param {string} text @param {boolean} isDrafting */
+/**
+ * Before and after, for the words as they are now.
+ * @param {string} view
+ * @param {readonly string[]} ids
+ * @param {string} text
+ * @param {boolean} isDrafting
+ */
 function useSizes(view, ids, text, isDrafting) {
   const [sizes, setSizes] = useState(/** @type {Sizes | null} */ (null));
   useEffect(() => {
@@ -119,8 +192,17 @@ function useSizes(view, ids, text, isDrafting) {
 }
 
 /** @param {{ sizes: Sizes }} props */
-function Saved({ sizes }) {
+function TokenSaving({ sizes }) {
   const { before, after } = sizes;
   const saved = before.tokens - after.tokens;
-  return html`<span title="Tokens before and after">${about(before)} → <b>${about(after)}</b> tokens${before.tokens > 0 && after.tokens > 0 ? html`, <span class=${saved > 0 ? "good" : "bad"}>${saved > 0 ? `${whole(saved)} fewer` : `${whole(-saved)} more`}</span>` : null}</span>`;
+  return html`<span title="Tokens before and after">
+    ${about(before)} → <b>${about(after)}</b> tokens
+    ${
+      before.tokens > 0 && after.tokens > 0
+        ? html`, <span class=${saved > 0 ? "good" : "bad"}>
+              ${saved > 0 ? `${whole(saved)} fewer` : `${whole(-saved)} more`}
+            </span>`
+        : null
+    }
+  </span>`;
 }

@@ -1,27 +1,28 @@
 // @ts-check
-/** What the chat asks a person, or shows above everything else. */
+/** The dialogs of the chat. */
 
-import { get } from "../../api.js";
-import { preferences, savePreferences, view, viewId } from "../../chat-feed.js";
-import { dialog, edit, runCommand, swap } from "../../chat-orders.js";
-import { agreement, limitLine, taken, until } from "../../state/chat.js";
-import { when } from "../../state/format.js";
+import { AnswerBody } from "../../kit/answer.js";
+import { get } from "../../kit/api.js";
+import { useNow } from "../../kit/clock.js";
+import { CopyBlock } from "../../kit/copy.js";
+import { when } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { CopyBlock } from "../../widgets/copy.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { toast, toastError } from "../../widgets/toast.js";
 import { MakeCase } from "../evals/make.js";
-import { AnswerBody } from "./answer.js";
-import { ChatSettingsDialog } from "./chat-settings.js";
+import { dialog, edit, runCommand, swap } from "./actions.js";
 import { CompactionDialog } from "./compaction.js";
-import { goToPair, toInput } from "./modes.js";
+import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
+import { preferences, savePreferences, view, viewId } from "./feed.js";
 import { ModelPicker } from "./model-picker.js";
+import { goToPair, toInput } from "./modes.js";
+import { ChatSettingsDialog } from "./settings.js";
 import { TopicPicker, TopicsDialog } from "./topics.js";
 import { ExportDialog, ImportDialog } from "./transfer.js";
 
-/** @import { ApiError } from "../../api.js" */
-/** @import { Quota } from "../../chat-orders.js" */
-/** @import { AnswerShown, CommandShown, PairShown } from "../../state/chat.js" */
+/** @import { ApiError } from "../../kit/api.js" */
+/** @import { Quota } from "./actions.js" */
+/** @import { AnswerShown, CommandShown, PairShown } from "./core/chat.js" */
 
 const close = () => void (dialog.value = null);
 
@@ -35,7 +36,7 @@ export function Dialogs() {
     case "quota":
       return h(QuotaDialog, { error: open.error, again: open.again, onCancel: open.onCancel });
     case "command":
-      return h(Agreement, { text: open.text, told: open.told });
+      return h(Agreement, { text: open.text, outcome: open.outcome });
     case "edit":
       return h(EditDialog, { pair: open.pair });
     case "earlier":
@@ -43,13 +44,31 @@ export function Dialogs() {
     case "model":
       return h(ModelPicker, { title: open.title, current: open.current, onPick: open.onPick, onClose: close });
     case "topic":
-      return h(TopicPicker, { title: open.title, value: open.current, onPick: (/** @type {string} */ topic) => { close(); open.onPick(topic); }, onClose: close });
+      return h(TopicPicker, {
+        title: open.title,
+        value: open.current,
+        onPick: (/** @type {string} */ topic) => {
+          close();
+          open.onPick(topic);
+        },
+        onClose: close,
+      });
     case "compact":
-      return h(CompactionDialog, { view: viewId, ids: open.ids, onClose: close, onDone: (/** @type {string} */ pair) => void goToPair(pair) });
+      return h(CompactionDialog, {
+        view: viewId,
+        ids: open.ids,
+        onClose: close,
+        onDone: (/** @type {string} */ pair) => void goToPair(pair),
+      });
     case "case":
       return h(MakeCase, { exchanges: open.exchanges, onClose: close });
     case "code":
-      return h(Dialog, { title: open.title, class: "code-dialog", onClose: close, children: h(CopyBlock, { text: open.text, label: "Copy" }) });
+      return h(Dialog, {
+        title: open.title,
+        class: "code-dialog",
+        onClose: close,
+        children: h(CopyBlock, { text: open.text, label: "Copy" }),
+      });
     case "save":
       return h(SaveFilter, { filter: open.filter });
     case "topics":
@@ -74,50 +93,85 @@ function OverBudget({ error }) {
     class: "ask-dialog",
     isKept: true,
     onClose: done,
-    children: html`<p>${error.message[0].toUpperCase() + error.message.slice(1)}.</p><p class="soft">${error.hint}</p>`,
+    children: html`<p>${error.message[0].toUpperCase() + error.message.slice(1)}.</p>
+      <p class="soft">${error.hint}</p>`,
     footer: html`<button type="button" class="button primary" onClick=${done}>To the input</button>
-      <button type="button" class="button" onClick=${() => { close(); queueMicrotask(() => (dialog.value = { kind: "settings" })); }}>Settings…</button>`,
+      <button
+        type="button"
+        class="button"
+        onClick=${() => {
+          close();
+          queueMicrotask(() => (dialog.value = { kind: "settings" }));
+        }}
+      >
+        Settings…
+      </button>`,
   });
 }
 
 /** @param {{ error: ApiError, again: (quota: Quota) => void, onCancel: () => void }} props */
 function QuotaDialog({ error, again, onCancel }) {
   const { line = error.message, can_go_at = null } = error.details ?? {};
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  const left = can_go_at === null ? "" : until(can_go_at, now);
+  const now = useNow();
+  const left = can_go_at === null ? "" : timeUntil(can_go_at, now);
   const stop = () => {
     close();
     onCancel();
   };
   return h(Dialog, {
-    title: "This would be more than the quota",
+    title: "This would exceed the quota",
     class: "ask-dialog",
     isKept: true,
     onClose: stop,
     children: html`<p>${limitLine(line)}</p>
-      ${can_go_at === null ? html`<p class="soft">It never fits into this quota; make the question or its context smaller.</p>` : html`<p class="soft number">It can go at ${when(can_go_at, now)}${left ? `, in ${left}` : ", which is now"}.</p>`}`,
-    footer: html`${can_go_at === null ? null : html`<button type="button" class="button primary" onClick=${() => { close(); again("wait"); }}>Wait, then send</button>`}
-      <button type="button" class="button" onClick=${() => { close(); again("anyway"); }}>Send anyway</button>
+      ${
+        can_go_at === null
+          ? html`<p class="soft">It never fits into this quota; make the question or its context smaller.</p>`
+          : html`<p class="soft number">
+              It can be sent at ${when(can_go_at, now)}
+              ${left ? `, in ${left}` : ", which is now"}.
+            </p>`
+      }`,
+    footer: html`${
+      can_go_at === null
+        ? null
+        : html`<button
+            type="button"
+            class="button primary"
+            onClick=${() => {
+              close();
+              again("wait");
+            }}
+          >
+            Wait, then send
+          </button>`
+    }
+      <button
+        type="button"
+        class="button"
+        onClick=${() => {
+          close();
+          again("anyway");
+        }}
+      >
+        Send anyway
+      </button>
       <button type="button" class="button quiet" onClick=${stop}>Cancel</button>`,
   });
 }
 
-/** @param {{ text: string, told: CommandShown }} props */
-function Agreement({ text, told }) {
+/** @param {{ text: string, outcome: CommandShown }} props */
+function Agreement({ text, outcome }) {
   const [isBusy, setBusy] = useState(false);
   const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
   // What may be too much is agreed to by going there.
-  useLayoutEffect(() => void (told.needs_force || first.current?.focus()), []);
-  const { title, button } = agreement(told.command, told.count);
-  const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || told.done || told.count === 0;
+  useLayoutEffect(() => void (outcome.needs_force || first.current?.focus()), []);
+  const { title, button } = confirmationText(outcome.command, outcome.count);
+  const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || outcome.done || outcome.count === 0;
   const go = async () => {
     setBusy(true);
     try {
-      await runCommand(told.needs_force ? `${text} --force` : text);
+      await runCommand(outcome.needs_force ? `${text} --force` : text);
       close();
     } catch (error) {
       setBusy(false);
@@ -125,15 +179,41 @@ function Agreement({ text, told }) {
     }
   };
   return h(Dialog, {
-    title: isDry ? `:${told.command}` : title,
+    title: isDry ? `:${outcome.command}` : title,
     class: "ask-dialog",
     onClose: close,
-    children: html`<p>${told.message}</p>
-      ${told.sample.length ? html`<ul class="sample" aria-label="The first of them">${told.sample.map((each, place) => html`<li key=${place} class="cut">${each || "(no words)"}</li>`)}${told.count > told.sample.length ? html`<li class="faint">and ${told.count - told.sample.length} more</li>` : null}</ul>` : null}
-      ${told.needs_force ? html`<p class="note">These are many. Agreeing here is the same as writing <code>--force</code>.</p>` : null}`,
+    children: html`<p>${outcome.message}</p>
+      ${
+        outcome.sample.length
+          ? html`<ul class="sample" aria-label="The first of them">
+              ${outcome.sample.map((each, place) => html`<li key=${place} class="cut">${each || "(no words)"}</li>`)}
+              ${
+                outcome.count > outcome.sample.length
+                  ? html`<li class="faint">and ${outcome.count - outcome.sample.length} more</li>`
+                  : null
+              }
+            </ul>`
+          : null
+      }
+      ${
+        outcome.needs_force
+          ? html`<p class="note">
+              These are many. Agreeing here is the same as writing <code>--force</code>.
+            </p>`
+          : null
+      }`,
     footer: isDry
       ? html`<button type="button" class="button" ref=${first} onClick=${close}>Close</button>`
-      : html`<button type="button" class=${told.command === "delete" ? "button danger" : "button primary"} ref=${first} disabled=${isBusy} onClick=${go}>${button}</button><button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
+      : html`<button
+            type="button"
+            class=${outcome.command === "delete" ? "button danger" : "button primary"}
+            ref=${first}
+            disabled=${isBusy}
+            onClick=${go}
+          >
+            ${button}
+          </button>
+          <button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
   });
 }
 
@@ -145,7 +225,10 @@ function EditDialog({ pair }) {
   const isChanged = question !== pair.user_text || answer !== before;
   const save = async () => {
     if (!isChanged) return close();
-    const done = await edit(pair.id, { ...(question !== pair.user_text && { user_text: question }), ...(answer !== before && { assistant_text: answer }) });
+    const done = await edit(pair.id, {
+      ...(question !== pair.user_text && { user_text: question }),
+      ...(answer !== before && { assistant_text: answer }),
+    });
     if (done) close();
     return undefined;
   };
@@ -154,14 +237,32 @@ function EditDialog({ pair }) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void save();
   };
   /** @type {(label: string, value: string, set: (text: string) => void) => any} */
-  const field = (label, value, set) => html`<label class="edit-field"><span class="soft">${label}</span><textarea class="field" dir="auto" rows=${Math.min(Math.max(value.split("\n").length + 1, 4), 14)} value=${value} onInput=${(/** @type {Event} */ event) => set(/** @type {HTMLTextAreaElement} */ (event.target).value)} onKeyDown=${onKey}></textarea></label>`;
+  const field = (label, value, set) =>
+    html`<label class="edit-field">
+      <span class="soft">${label}</span>
+      <textarea
+        class="field"
+        dir="auto"
+        rows=${Math.min(Math.max(value.split("\n").length + 1, 4), 14)}
+        value=${value}
+        onInput=${(/** @type {Event} */ event) => set(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+        onKeyDown=${onKey}
+      ></textarea>
+    </label>`;
   return h(Dialog, {
     title: "Edit the texts",
     class: "edit-dialog",
     isKept: true,
     onClose: close,
-    children: html`<p class="soft">From now on this is what is sent with your questions. What was really sent and answered stays in the record.</p>${field("Question", question, setQuestion)}${field("Answer", answer, setAnswer)}`,
-    footer: html`<button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>Save <kbd class="key">Ctrl ↵</kbd></button><button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
+    children: html`<p class="soft">
+        From now on this is what is sent with your questions. What was really sent and answered stays in the record.
+      </p>
+      ${field("Question", question, setQuestion)}
+      ${field("Answer", answer, setAnswer)}`,
+    footer: html`<button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>
+        Save <kbd class="key">Ctrl ↵</kbd>
+      </button>
+      <button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
   });
 }
 
@@ -169,21 +270,42 @@ function EditDialog({ pair }) {
 function Earlier({ pair }) {
   const [answers, setAnswers] = useState(/** @type {AnswerShown[] | null} */ (null));
   useEffect(() => {
-    get(`/api/chat/pairs/${encodeURIComponent(pair.id)}`).then((told) => setAnswers(told.earlier_answers), (error) => { close(); toastError(error); });
+    get(`/api/chat/pairs/${encodeURIComponent(pair.id)}`).then(
+      (response) => setAnswers(response.earlier_answers),
+      (error) => {
+        close();
+        toastError(error);
+      },
+    );
   }, []);
   return h(Dialog, {
     title: "Earlier answers",
     class: "edit-dialog",
     onClose: close,
-    children: answers === null
-      ? html`<p class="soft" role="status">Loading…</p>`
-      : html`<ol class="earlier">
-          ${answers.map((answer, index) => html`<li key=${index}>
-            <div class="pair-foot number"><b>${answer.model || pair.model}</b><span>${when(answer.at, Date.now() / 1000)}</span>${taken(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
-              <button type="button" class="button" onClick=${async () => { if (await swap(pair.id, index)) close(); }}>Use this answer</button></div>
-            ${h(AnswerBody, { answer, isLive: false, pair: pair.id, earlier: index })}
-          </li>`)}
-        </ol>`,
+    children:
+      answers === null
+        ? html`<p class="soft" role="status">Loading…</p>`
+        : html`<ol class="earlier">
+            ${answers.map(
+              (answer, index) => html`<li key=${index}>
+                <div class="pair-foot number">
+                  <b>${answer.model || pair.model}</b>
+                  <span>${when(answer.at, Date.now() / 1000)}</span>
+                  ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
+                  <button
+                    type="button"
+                    class="button"
+                    onClick=${async () => {
+                      if (await swap(pair.id, index)) close();
+                    }}
+                  >
+                    Use this answer
+                  </button>
+                </div>
+                ${h(AnswerBody, { answer, isLive: false, pair: pair.id, earlier: index })}
+              </li>`,
+            )}
+          </ol>`,
   });
 }
 
@@ -200,9 +322,14 @@ function SaveFilter({ filter }) {
     event.preventDefault();
     const wanted = name.trim().replace(/^@/, "");
     try {
-      await savePreferences({ saved_filters: [...list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase()), { name: wanted, filter }] });
+      await savePreferences({
+        saved_filters: [
+          ...list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase()),
+          { name: wanted, filter },
+        ],
+      });
       close();
-      toast(`Saved as @${wanted}.`, { hint: "Write it wherever a filter stands, also inside another one." });
+      toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
     } catch (error) {
       setRefusal(`${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`);
     }
@@ -213,9 +340,33 @@ function SaveFilter({ filter }) {
     onClose: close,
     children: html`<form class="save-filter" onSubmit=${save}>
       <p><code>${filter}</code></p>
-      <label class="edit-field"><span class="soft">Name</span><input ref=${field} class="field mono" value=${name} placeholder="favourites" spellcheck=${false} autocomplete="off" aria-invalid=${refusal !== ""} onInput=${(/** @type {Event} */ event) => { setName(/** @type {HTMLInputElement} */ (event.target).value); setRefusal(""); }} /></label>
-      ${refusal ? html`<p class="refusal" role="alert">${refusal}</p>` : isTaken ? html`<p class="soft">There is one of that name; it is replaced.</p>` : html`<p class="soft">Then <code>@${name.trim().replace(/^@/, "") || "name"}</code> stands for it.</p>`}
-      <div class="save-actions"><button type="submit" class="button primary" disabled=${!name.trim()}>Save</button><button type="button" class="button quiet" onClick=${close}>Cancel</button></div>
+      <label class="edit-field">
+        <span class="soft">Name</span>
+        <input
+          ref=${field}
+          class="field mono"
+          value=${name}
+          placeholder="favourites"
+          spellcheck=${false}
+          autocomplete="off"
+          aria-invalid=${refusal !== ""}
+          onInput=${(/** @type {Event} */ event) => {
+            setName(/** @type {HTMLInputElement} */ (event.target).value);
+            setRefusal("");
+          }}
+        />
+      </label>
+      ${
+        refusal
+          ? html`<p class="refusal" role="alert">${refusal}</p>`
+          : isTaken
+            ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
+            : html`<p class="soft">Then <code>@${name.trim().replace(/^@/, "") || "name"}</code> stands for it.</p>`
+      }
+      <div class="save-actions">
+        <button type="submit" class="button primary" disabled=${!name.trim()}>Save</button>
+        <button type="button" class="button quiet" onClick=${close}>Cancel</button>
+      </div>
     </form>`,
   });
 }

@@ -1,50 +1,76 @@
 // @ts-check
-/** The history: the pairs around what is in sight, the boundary among them, and what stands there when there are none. */
+/**
+ * The history: the pairs around what is in sight, the boundary among them, and what is shown when there are none.
+ */
 
-import { about } from "../../about.js";
-import { condition, heights, look, need, noteHeight, rows, tick, trouble, view } from "../../chat-feed.js";
-import { dialog } from "../../chat-orders.js";
-import { go } from "../../navigation.js";
-import { standingOf } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { countOf, whole } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { go } from "../../kit/navigation.js";
+import { TallList } from "../../kit/tall-list.js";
 import { h, html } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { TallList } from "../../widgets/tall-list.js";
-import { aim, cursor, isTypewriter, list, mark, meant, useCursor } from "./modes.js";
+import { dialog } from "./actions.js";
+import { standingOf } from "./core/chat.js";
+import { condition, heights, changeView, showRows, noteHeight, rows, tick, trouble, view } from "./feed.js";
+import { setCursor, cursor, isTypewriter, list, mark, selectedRange, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
-/** @import { ViewShown } from "../../state/chat.js" */
+/** @import { ViewShown } from "./core/chat.js" */
 
 /** @param {Event} event @param {number} index */
-function aimed(event, index) {
-  const [first, last] = meant();
+function aimAt(event, index) {
+  const [first, last] = selectedRange();
   // The buttons of a pair that is chosen with others are about all of them.
-  if (mark.value && index >= first && index < last && event.target instanceof Element && event.target.closest(".pair-actions")) return;
+  if (
+    mark.value &&
+    index >= first &&
+    index < last &&
+    event.target instanceof Element &&
+    event.target.closest(".pair-actions")
+  )
+    return;
   if (event instanceof PointerEvent && event.shiftKey) {
     if (!mark.value) mark.value = cursor.value.id;
   } else if (event instanceof PointerEvent) mark.value = "";
-  if (cursor.value.id !== rows.at(index)?.id) aim(index);
+  if (cursor.value.id !== rows.at(index)?.id) setCursor(index);
 }
 
 export function History() {
   const shown = view.value;
   useCursor();
-  if (condition.value === "failed" && trouble.value) return h(Failed, {});
-  if (!shown) return html`<div class="history-state" role="status" aria-label="Loading"><span class="thinking-badge"><i></i><i></i><i></i>loading…</span></div>`;
+  if (condition.value === "failed" && trouble.value) return h(HistoryError, {});
+  if (!shown)
+    return html`<div class="history-state" role="status" aria-label="Loading">
+      <span class="thinking-badge"><i></i><i></i><i></i>loading…</span>
+    </div>`;
   if (!shown.rows) return shown.filter ? h(NothingFound, { shown }) : h(NothingYet, {});
-  const [first, last] = meant();
+  const [first, last] = selectedRange();
   const active = cursor.value;
   const hasMarked = mark.value !== "" && last - first > 1;
   /** @param {number} index */
   const render = (index) => {
     const pair = rows.at(index);
     const line = index === shown.start && index > 0 ? h(Boundary, { shown }) : null;
-    if (!pair) return html`${line}<div class="pair ghost" aria-hidden="true"><span></span><span></span><span></span></div>`;
+    if (!pair)
+      return html`${line}<div class="pair ghost" aria-hidden="true"><span></span><span></span><span></span></div>`;
     const isActive = active.id ? pair.id === active.id : index === active.index;
     const isLast = index === shown.rows - 1 && shown.start >= shown.rows;
     const paused = pair.id === shown.sending ? shown.paused : null;
     const note = shown.last?.pair === pair.id && pair.state !== "sending" ? shown.last.trim_summary : "";
-    return html`${line}${h(Pair, { key: pair.id, pair, index, total: shown.rows, standing: standingOf(pair, index, shown.start), isActive, isMeant: hasMarked && index >= first && index < last, paused, note, onAim: aimed })}${isLast ? h(Boundary, { shown }) : null}`;
+    return html`${line}
+      ${h(Pair, {
+        key: pair.id,
+        pair,
+        index,
+        total: shown.rows,
+        standing: standingOf(pair, index, shown.start),
+        isActive,
+        isMeant: hasMarked && index >= first && index < last,
+        paused,
+        note,
+        onAim: aimAt,
+      })}
+      ${isLast ? h(Boundary, { shown }) : null}`;
   };
   return html`<div class=${isTypewriter.value ? "history is-typewriter" : "history"}>
     ${h(TallList, {
@@ -53,10 +79,16 @@ export function History() {
       keyOf: (index) => rows.at(index)?.id ?? "",
       placeOf: (key) => rows.places.get(key),
       render,
-      onWindow: need,
+      onWindow: showRows,
       onMeasured: noteHeight,
       handle: list,
-      attributes: { "data-edge": "", role: "feed", "aria-label": "History", "aria-busy": condition.value === "loading", tabindex: 0 },
+      attributes: {
+        "data-edge": "",
+        role: "feed",
+        "aria-label": "History",
+        "aria-busy": condition.value === "loading",
+        tabindex: 0,
+      },
     })}
   </div>`;
 }
@@ -64,16 +96,28 @@ export function History() {
 /** @param {{ shown: ViewShown }} props */
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
-  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}><span>${predicted ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent` : "None of these fits beside your question"}</span></div>`;
+  return html`<div
+    class="boundary"
+    role="separator"
+    aria-label=${predicted ? `Boundary: ${countOf(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
+  >
+    <span>
+      ${
+        predicted
+          ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent`
+          : "None of these fits beside your question"
+      }
+    </span>
+  </div>`;
 }
 
-function Failed() {
+function HistoryError() {
   const error = trouble.value;
   return html`<div class="history-state" role="alert">
     ${h(Icon, { name: "warn", class: "state-icon bad" })}
     <h2>The chat could not be opened</h2>
     <p class="soft">${error?.message} ${error?.hint}</p>
-    <button type="button" class="button" onClick=${() => look({}).catch(() => {})}>Try again</button>
+    <button type="button" class="button" onClick=${() => changeView({}).catch(() => {})}>Try again</button>
   </div>`;
 }
 
@@ -82,7 +126,7 @@ function NothingFound({ shown }) {
   return html`<div class="history-state" role="status">
     ${h(Icon, { name: "search", class: "state-icon" })}
     <h2>No pair matches this filter</h2>
-    <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question goes alone.</p>
+    <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question is sent alone.</p>
     <button type="button" class="button" onClick=${() => go({ view: "chat", filter: "" })}>Show everything</button>
   </div>`;
 }
@@ -92,13 +136,29 @@ function NothingYet() {
   const missing = providers.filter((each) => !each.ready);
   return html`<div class="history-state is-welcome">
     <h2>What you see is what is sent</h2>
-    <p class="soft">Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter the history to choose the context.</p>
+    <p class="soft">
+      Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter
+      the history to choose the context.
+    </p>
     <ul class="welcome-points">
-      <li><kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.</li>
+      <li>
+        <kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.
+      </li>
       <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>
       <li><kbd class="key">?</kbd> shows every key.</li>
     </ul>
-    ${models.length ? null : html`<div class="note"><p>No model is ready.</p>${missing.slice(0, 3).map((each) => html`<p key=${each.name}>${each.name}: ${each.why}</p>`)}</div>`}
-    <p><button type="button" class="button" onClick=${() => (dialog.value = { kind: "import" })}>Import a history…</button></p>
+    ${
+      models.length
+        ? null
+        : html`<div class="note">
+            <p>No model is ready.</p>
+            ${missing.slice(0, 3).map((each) => html`<p key=${each.name}>${each.name}: ${each.why}</p>`)}
+          </div>`
+    }
+    <p>
+      <button type="button" class="button" onClick=${() => (dialog.value = { kind: "import" })}>
+        Import a history…
+      </button>
+    </p>
   </div>`;
 }

@@ -1,19 +1,19 @@
 // @ts-check
-/** What stands behind every send, for whoever wants to see it: parameters, trimming, errors. */
+/** The details of every send: parameters, trimming, errors. */
 
-import { preferences, view } from "../../chat-feed.js";
-import { showHud } from "../../chat-orders.js";
-import { hud } from "../../state/chat.js";
+import { Icon } from "../../kit/icon.js";
 import { h, html, signal } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { showHud } from "./actions.js";
+import { hud } from "./core/chat.js";
+import { preferences, view } from "./feed.js";
 
 const NARROWEST = 220;
 const WIDEST = 640;
 const STEP = 24;
 
-const width = signal(kept());
+const width = signal(readWidth());
 
-function kept() {
+function readWidth() {
   try {
     return Number(localStorage.getItem("sightline.chat.hud-width")) || 300;
   } catch {
@@ -51,13 +51,42 @@ export function Hud() {
     resize(width.value + step);
   };
   return html`<aside class="hud" aria-label="HUD" style=${{ "--hud-width": `${width.value}px` }}>
-    <div class="hud-edge" role="separator" tabindex="0" aria-orientation="vertical" aria-label="Width of the HUD" aria-valuemin=${NARROWEST} aria-valuemax=${WIDEST} aria-valuenow=${width.value} onPointerDown=${grab} onKeyDown=${onKey}></div>
-    <header class="hud-head"><h2>HUD</h2><button type="button" class="button quiet icon" aria-label="Close the HUD" title="Close the HUD (H)" onClick=${() => showHud(false)}>${h(Icon, { name: "close" })}</button></header>
+    <div
+      class="hud-edge"
+      role="separator"
+      tabindex="0"
+      aria-orientation="vertical"
+      aria-label="Width of the HUD"
+      aria-valuemin=${NARROWEST}
+      aria-valuemax=${WIDEST}
+      aria-valuenow=${width.value}
+      onPointerDown=${grab}
+      onKeyDown=${onKey}
+    ></div>
+    <header class="hud-head">
+      <h2>HUD</h2>
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label="Close the HUD"
+        title="Close the HUD (H)"
+        onClick=${() => showHud(false)}
+      >
+        ${h(Icon, { name: "close" })}
+      </button>
+    </header>
     <div class="hud-groups">
       ${hud(shown, preferences.value.settings).map(
         (group) => html`<section key=${group.name} aria-label=${group.name}>
           <h3>${group.name}</h3>
-          <dl>${group.rows.map((row) => html`<div key=${row.label} class=${row.value.length > 24 ? "long" : null}><dt>${row.label}</dt><dd class="number">${row.value}</dd></div>`)}</dl>
+          <dl>
+            ${group.rows.map(
+              (row) => html`<div key=${row.label} class=${row.value.length > 24 ? "long" : null}>
+                <dt>${row.label}</dt>
+                <dd class="number">${row.value}</dd>
+              </div>`,
+            )}
+          </dl>
         </section>`,
       )}
     </div>

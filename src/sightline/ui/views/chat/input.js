@@ -1,21 +1,31 @@
 // @ts-check
-/** Where questions are written. What is typed never waits for anything; the estimate follows when the person pauses. */
+/** The field for questions. Typing never waits for the server; the token estimate follows when the user pauses. */
 
-import { isEmpty, items, replaces, size, text, write } from "../../chat-draft.js";
-import { rows, sending, view } from "../../chat-feed.js";
-import { cancel, choose, dialog, isPosting, isStepping, send } from "../../chat-orders.js";
-import { about } from "../../state/chat.js";
+import { Icon } from "../../kit/icon.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
+import { cancel, choose, dialog, isPosting, isStepping, send } from "./actions.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
+import { about } from "./core/chat.js";
+import { isEmpty, items, replaces, size, text, write } from "./draft.js";
+import { rows, sending, view } from "./feed.js";
 import { INPUT, toCommand, toInput, toView } from "./modes.js";
 
 export function pickModel() {
-  dialog.value = { kind: "model", title: "The next question goes to", current: view.value?.model ?? "", onPick: (model) => void choose({ model }) };
+  dialog.value = {
+    kind: "model",
+    title: "The next question goes to",
+    current: view.value?.model ?? "",
+    onPick: (model) => void choose({ model }),
+  };
 }
 
 export function pickTopicOfNext() {
-  dialog.value = { kind: "topic", title: "The next question belongs to", current: view.value?.topic ?? "", onPick: (topic) => void choose({ topic }) };
+  dialog.value = {
+    kind: "topic",
+    title: "The next question belongs to",
+    current: view.value?.topic ?? "",
+    onPick: (topic) => void choose({ topic }),
+  };
 }
 
 /** @param {{ isPreviewing: boolean, onPreview: () => void }} props */
@@ -54,31 +64,74 @@ export function Input({ isPreviewing, onPreview }) {
     event.preventDefault();
     setOver(true);
   };
-  return html`<section class=${isOver ? "chat-input is-over" : "chat-input"} aria-label="Your question" onDrop=${dropped} onDragOver=${over} onDragLeave=${() => setOver(false)}>
+  return html`<section
+    class=${isOver ? "chat-input is-over" : "chat-input"}
+    aria-label="Your question"
+    onDrop=${dropped}
+    onDragOver=${over}
+    onDragLeave=${() => setOver(false)}
+  >
     ${replaces.value ? h(Replacing, {}) : null}
-    ${trouble ? html`<div class="replacing tools-trouble" role="alert">${h(Icon, { name: "warn" })}<span>${trouble.message}. ${trouble.hint}</span></div>` : null}
-    ${items.value.length ? h(AttachmentTray, { items: items.value, onRemove: (index) => write({ items: items.value.filter((_, place) => place !== index) }) }) : null}
-    <textarea id=${INPUT} ref=${field} rows="1" dir="auto" aria-label="Question" aria-describedby="chat-estimate" placeholder=${sending.value ? "Write on; the answer is on its way" : "Ask something"} value=${words} autocomplete="off"
-      onInput=${(/** @type {Event} */ event) => write({ text: /** @type {HTMLTextAreaElement} */ (event.target).value })} onPaste=${pasted} onKeyDown=${(/** @type {KeyboardEvent} */ event) => pressed(event)}></textarea>
+    ${
+      trouble
+        ? html`<div class="replacing tools-trouble" role="alert">
+            ${h(Icon, { name: "warn" })}
+            <span>${trouble.message}. ${trouble.hint}</span>
+          </div>`
+        : null
+    }
+    ${
+      items.value.length
+        ? h(AttachmentTray, {
+            items: items.value,
+            onRemove: (index) => write({ items: items.value.filter((_, place) => place !== index) }),
+          })
+        : null
+    }
+    <textarea
+      id=${INPUT}
+      ref=${field}
+      rows="1"
+      dir="auto"
+      aria-label="Question"
+      aria-describedby="chat-estimate"
+      placeholder=${sending.value ? "Write on; the answer is on its way" : "Ask something"}
+      value=${words}
+      autocomplete="off"
+      onInput=${(/** @type {Event} */ event) =>
+        write({ text: /** @type {HTMLTextAreaElement} */ (event.target).value })}
+      onPaste=${pasted}
+      onKeyDown=${(/** @type {KeyboardEvent} */ event) => onInputKey(event)}
+    ></textarea>
     <div class="input-bar">
       ${h(AttachButton, { items: items.value, onItems: (all) => write({ items: all }) })}
-      ${h(Chosen, {})}
+      ${h(Choices, {})}
       <span class="shell-gap"></span>
       ${h(Estimate, {})}
-      <button type="button" class="button quiet preview-button" aria-label="Preview of the request" aria-pressed=${isPreviewing} title="Preview of the request (p)" onClick=${onPreview}>${h(Icon, { name: "columns" })}<span>Preview</span></button>
+      <button
+        type="button"
+        class="button quiet preview-button"
+        aria-label="Preview of the request"
+        aria-pressed=${isPreviewing}
+        title="Preview of the request (p)"
+        onClick=${onPreview}
+      >
+        ${h(Icon, { name: "columns" })}
+        <span>Preview</span>
+      </button>
       ${h(SendButton, {})}
     </div>
   </section>`;
 }
 
 /** Keys of the input; what is not one of them is typed. @param {KeyboardEvent} event */
-function pressed(event) {
+function onInputKey(event) {
   const field = /** @type {HTMLTextAreaElement} */ (event.target);
   const isControl = (event.ctrlKey || event.metaKey) && !event.altKey;
   const key = event.key.toLowerCase();
   if (event.isComposing) return;
   if (key === "enter" && !event.shiftKey && !event.altKey) void send();
-  else if (key === "escape") escaped();
+  else if (key === "escape") onEscape();
   else if (isControl && key === "c" && field.selectionStart === field.selectionEnd && sending.value) void cancel();
   else if (isControl && !event.shiftKey && key === "u") {
     const start = field.value.lastIndexOf("\n", field.selectionStart - 1) + 1;
@@ -95,8 +148,8 @@ function pressed(event) {
   event.stopPropagation();
 }
 
-/** What is on its way is broken off; else a question that was to be asked again is given up; else to the history. */
-function escaped() {
+/** Stop the answer that is on its way; else give up the question that was to be asked again; else go to the history. */
+function onEscape() {
   if (sending.value) void cancel();
   else if (replaces.value) write({ text: "", items: [], replaces: "" });
   else toView();
@@ -105,28 +158,72 @@ function escaped() {
 function Replacing() {
   const pair = rows.pair(replaces.value);
   return html`<div class="replacing" role="status">
-    ${h(Icon, { name: "replay" })}<span class="cut">Asked anew as a new pair; the old one${pair ? html`, <q>${pair.user_text.slice(0, 60)}</q>,` : ""} goes when you send.</span>
-    <button type="button" class="link" onClick=${() => write({ text: "", items: [], replaces: "" })}>Cancel <kbd class="key">Esc</kbd></button>
+    ${h(Icon, { name: "replay" })}
+    <span class="cut">
+      Asked again as a new pair; the old one
+      ${pair ? html`, <q>${pair.user_text.slice(0, 60)}</q>,` : ""} goes when you send.
+    </span>
+    <button type="button" class="link" onClick=${() => write({ text: "", items: [], replaces: "" })}>
+      Cancel <kbd class="key">Esc</kbd>
+    </button>
   </div>`;
 }
 
-function Chosen() {
+function Choices() {
   const shown = view.value;
   const topic = shown?.topic_path.length ? shown.topic_path.join(" › ") : "No topic";
   return html`<span class="chosen">
-    <button type="button" class="button quiet cut" aria-label=${`Topic: ${topic}`} title="Topic of the next question (T)" onClick=${pickTopicOfNext}>${h(Icon, { name: "folder" })}<span class="cut">${topic}</span></button>
-    <button type="button" class="button quiet cut" aria-label=${`Model: ${shown?.model || "none"}`} title=${`Model of the next question (Ctrl+M)${shown?.provider ? `, at ${shown.provider}` : ""}`} onClick=${pickModel}><span class="cut">${shown?.model || "Choose a model"}</span>${h(Icon, { name: "down" })}</button>
-    ${shown?.inherited.toolsets.length ? html`<button type="button" class="button quiet step" aria-pressed=${isStepping.value} title=${`Tools: ${shown.inherited.toolsets.join(", ")}. Step: each request of the tool loop waits for you`} onClick=${() => (isStepping.value = !isStepping.value)}>Step</button>` : null}
+    <button
+      type="button"
+      class="button quiet cut"
+      aria-label=${`Topic: ${topic}`}
+      title="Topic of the next question (T)"
+      onClick=${pickTopicOfNext}
+    >
+      ${h(Icon, { name: "folder" })}
+      <span class="cut">${topic}</span>
+    </button>
+    <button
+      type="button"
+      class="button quiet cut"
+      aria-label=${`Model: ${shown?.model || "none"}`}
+      title=${`Model of the next question (Ctrl+M)${shown?.provider ? `, at ${shown.provider}` : ""}`}
+      onClick=${pickModel}
+    >
+      <span class="cut">${shown?.model || "Choose a model"}</span>
+      ${h(Icon, { name: "down" })}
+    </button>
+    ${
+      shown?.inherited.toolsets.length
+        ? html`<button
+            type="button"
+            class="button quiet step"
+            aria-pressed=${isStepping.value}
+            title=${`Tools: ${shown.inherited.toolsets.join(", ")}. Step: each request of the tool loop waits for you`}
+            onClick=${() => (isStepping.value = !isStepping.value)}
+          >
+            Step
+          </button>`
+        : null
+    }
   </span>`;
 }
 
 function Estimate() {
-  const told = size.value;
-  return html`<span id="chat-estimate" class=${told && !told.fits ? "estimate number over" : "estimate number"} role="status" title=${told?.line ?? ""}>${told ? about(told) : ""}${told && !told.fits ? " too long" : ""}</span>`;
+  const measured = size.value;
+  return html`<span
+    id="chat-estimate"
+    class=${measured && !measured.fits ? "estimate number over" : "estimate number"}
+    role="status"
+    title=${measured?.line ?? ""}
+  >
+    ${measured ? about(measured) : ""}
+    ${measured && !measured.fits ? " too long" : ""}
+  </span>`;
 }
 
 /** The button goes with the question; who clicked it goes on writing, unless the screen is touched. */
-function clicked() {
+function onSendClick() {
   void send();
   if (!matchMedia("(pointer: coarse)").matches) toInput();
 }
@@ -134,7 +231,22 @@ function clicked() {
 function SendButton() {
   const isBusy = Boolean(sending.value) || isPosting.value;
   if (isBusy) {
-    return html`<span class="send-busy"><button type="button" class="button send-button" aria-busy="true" disabled><span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "AI is thinking…"}</span></button><button type="button" class="button" title="Break it off (Esc)" onClick=${cancel}>${h(Icon, { name: "stop" })}Stop</button></span>`;
+    return html`<span class="send-busy">
+      <button type="button" class="button send-button" aria-busy="true" disabled>
+        <span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "AI is thinking…"}</span>
+      </button>
+      <button type="button" class="button" title="Stop the answer (Esc)" onClick=${cancel}>
+        ${h(Icon, { name: "stop" })}Stop
+      </button>
+    </span>`;
   }
-  return html`<button type="button" class="button primary send-button" disabled=${isEmpty()} title="Send (Enter)" onClick=${clicked}>${h(Icon, { name: "send" })}Send</button>`;
+  return html`<button
+    type="button"
+    class="button primary send-button"
+    disabled=${isEmpty()}
+    title="Send (Enter)"
+    onClick=${onSendClick}
+  >
+    ${h(Icon, { name: "send" })}Send
+  </button>`;
 }

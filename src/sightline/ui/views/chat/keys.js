@@ -1,31 +1,43 @@
 // @ts-check
-/** The keys of the chat. What is registered here works, and stands in the help and in the palette. */
+/** The shortcuts of the chat. */
 
-import { heights, idsOf, rows, sending, view } from "../../chat-feed.js";
-import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, takeBack } from "../../chat-orders.js";
-import { useShortcuts } from "../../keyboard.js";
-import { nextStar, standingOf } from "../../state/chat.js";
-import { toast } from "../../widgets/toast.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { toast } from "../../kit/toast.js";
+import { cancel, dialog, hasHud, mark as mark_, remove, showHud, swap, undoLast } from "./actions.js";
+import { nextStar, standingOf } from "./core/chat.js";
+import { heights, idsOf, rows, sending, view } from "./feed.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
-import { aim, cursor, cursorIndex, goTo, isTypewriter, list, mark, meant, pairElement, toCommand, toInput } from "./modes.js";
-import { bothSides, copied, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import {
+  setCursor,
+  cursor,
+  cursorIndex,
+  goTo,
+  isTypewriter,
+  list,
+  mark,
+  selectedRange,
+  pairElement,
+  toCommand,
+  toInput,
+} from "./modes.js";
+import { bothSides, copyText, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
-/** @import { PairShown } from "../../state/chat.js" */
-/** @import { Shortcut } from "../../keyboard.js" */
+/** @import { PairShown } from "./core/chat.js" */
+/** @import { Shortcut } from "../../kit/keyboard.js" */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /** What keys are about, if it has been fetched. @returns {PairShown | undefined} */
 function current() {
-  if (cursorIndex() < 0 && rows.total) aim(rows.total - 1);
+  if (cursorIndex() < 0 && rows.total) setCursor(rows.total - 1);
   return rows.at(cursorIndex());
 }
 
 /** Do something with all that is chosen. @param {(ids: string[], pair: PairShown) => unknown} run */
-async function withMeant(run) {
+async function withSelection(run) {
   const pair = current();
   if (!pair) return;
-  const ids = await idsOf(...meant());
+  const ids = await idsOf(...selectedRange());
   await run(ids, pair);
 }
 
@@ -38,7 +50,8 @@ function move(step) {
   const box = element.getBoundingClientRect();
   const row = pairElement(cursor.value.id)?.getBoundingClientRect();
   // Who has scrolled away goes on from what is in sight.
-  if (!row || row.bottom < box.top || row.top > box.bottom) return goTo(heights.at(element.scrollTop + (step > 0 ? 8 : box.height - 8)));
+  if (!row || row.bottom < box.top || row.top > box.bottom)
+    return goTo(heights.at(element.scrollTop + (step > 0 ? 8 : box.height - 8)));
   // A pair that goes on beyond the edge is read first.
   const beyond = step > 0 ? row.bottom - box.bottom : box.top - row.top;
   if (beyond > 12 && !isTypewriter.value) return list.current?.scroll(step * Math.min(box.height * 0.8, beyond + 16));
@@ -48,11 +61,12 @@ function move(step) {
 function toBoundary() {
   const shown = view.value;
   if (!shown?.rows) return;
-  if (shown.start === 0) toast(`All ${shown.counter.visible} visible pairs are sent.`, { hint: "There is no boundary to jump to." });
+  if (shown.start === 0)
+    toast(`All ${shown.counter.visible} visible pairs are sent.`, { hint: "There is no boundary to jump to." });
   goTo(Math.min(shown.start, shown.rows - 1), { where: shown.start === 0 ? "nearest" : "middle" });
 }
 
-function escaped() {
+function onEscape() {
   if (sending.value) void cancel();
   else if (mark.value) mark.value = "";
   else toCommand();
@@ -72,7 +86,7 @@ function focusInside(selector, what) {
 /** @param {string} selector @param {number} number */
 function inside(selector, number) {
   const pair = current();
-  return pair ? pairElement(pair.id)?.querySelectorAll(selector)[number - 1] ?? null : null;
+  return pair ? (pairElement(pair.id)?.querySelectorAll(selector)[number - 1] ?? null) : null;
 }
 
 /** @param {number} number @param {boolean} isCopied */
@@ -80,7 +94,7 @@ function code(number, isCopied) {
   const found = inside(".pair-answer pre code", number);
   const words = found?.textContent;
   if (!words) return void toast(`There is no code block ${number} here.`);
-  if (isCopied) return void copied(words, `Code block ${number}`);
+  if (isCopied) return void copyText(words, `Code block ${number}`);
   return void (dialog.value = { kind: "code", title: `Code block ${number}`, text: words });
 }
 
@@ -89,72 +103,194 @@ function formula(number, isCopied) {
   const found = inside(".pair-answer :is(.formula, .formula-source)", number);
   const words = found?.matches(".formula") ? found.getAttribute("title") : found?.textContent;
   if (!words) return void toast(`There is no formula ${number} here.`);
-  if (isCopied) return void copied(words, `Formula ${number}`);
+  if (isCopied) return void copyText(words, `Formula ${number}`);
   return void (dialog.value = { kind: "code", title: `Formula ${number}`, text: words });
 }
 
-/** One shortcut for each digit; the help names them once. @param {string} key @param {string} label @param {(number: number) => void} run @returns {Shortcut[]} */
-function numbered(key, label, run) {
-  return DIGITS.map((digit) => ({ keys: `${key} ${digit}`, label: `${label} 1 … 9`, group: "Chat: copy and look", run: () => run(digit), isHidden: true, isUnlisted: digit > 1 }));
+/**
+ * One shortcut for each digit; the help names them once.
+ * @param {string} key
+ * @param {string} label
+ * @param {(number: number) => void} run
+ * @returns {Shortcut[]}
+ */
+function digitShortcuts(key, label, run) {
+  return DIGITS.map((digit) => ({
+    keys: `${key} ${digit}`,
+    label: `${label} 1 … 9`,
+    group: "Chat: copy and look",
+    run: () => run(digit),
+    isHidden: true,
+    isUnlisted: digit > 1,
+  }));
 }
 
 /** @param {{ onPreview: () => void }} props */
 export function useChatKeys({ onPreview }) {
-  useShortcuts([...moving(), ...marking(), ...asking(onPreview), ...copying(), ...everywhere(onPreview)]);
+  useShortcuts([...movementKeys(), ...markKeys(), ...askKeys(onPreview), ...copyKeys(), ...generalKeys(onPreview)]);
 }
 
 /** @returns {Shortcut[]} */
-function moving() {
+function movementKeys() {
   const group = "Chat: moving (VIEW)";
   return [
     { keys: "enter", label: "To the input", group, run: toInput, isHidden: true },
-    { keys: "escape", label: "Break off the answer; else to the command line", group, run: escaped, isHidden: true },
+    { keys: "escape", label: "Stop the answer, or go to the command line", group, run: onEscape, isHidden: true },
     { keys: "j", also: ["down"], label: "Next pair", group, run: () => move(1), isHidden: true },
     { keys: "k", also: ["up"], label: "Pair before", group, run: () => move(-1), isHidden: true },
-    { keys: "u", label: "Beginning of the pair before", group, run: () => goTo(cursorIndex() - 1, { where: "start" }), isHidden: true },
-    { keys: "U", label: "Beginning of this pair", group, run: () => goTo(cursorIndex(), { where: "start" }), isHidden: true },
+    {
+      keys: "u",
+      label: "Beginning of the pair before",
+      group,
+      run: () => goTo(cursorIndex() - 1, { where: "start" }),
+      isHidden: true,
+    },
+    {
+      keys: "U",
+      label: "Beginning of this pair",
+      group,
+      run: () => goTo(cursorIndex(), { where: "start" }),
+      isHidden: true,
+    },
     { keys: "g g", also: ["home"], label: "First pair", group, run: () => goTo(0) },
-    { keys: "G", also: ["end"], label: "Last pair", group, run: () => { goTo(rows.total - 1); list.current?.toEnd(); } },
-    { keys: "n", label: "Newest pair", group, run: () => { goTo(rows.total - 1, { where: "start" }); list.current?.follow(); } },
+    {
+      keys: "G",
+      also: ["end"],
+      label: "Last pair",
+      group,
+      run: () => {
+        goTo(rows.total - 1);
+        list.current?.toEnd();
+      },
+    },
+    {
+      keys: "n",
+      label: "Newest pair",
+      group,
+      run: () => {
+        goTo(rows.total - 1, { where: "start" });
+        list.current?.follow();
+      },
+    },
     { keys: "O", also: ["o"], label: "To the boundary of the context", group, run: toBoundary },
-    { keys: "J", also: ["shift+down"], label: "Choose more, downwards", group, run: () => goTo(cursorIndex() + 1, { isExtending: true }), isHidden: true },
-    { keys: "K", also: ["shift+up"], label: "Choose more, upwards", group, run: () => goTo(cursorIndex() - 1, { isExtending: true }), isHidden: true },
-    { keys: "r", label: "Keep the pair in the middle, or not", group, run: () => { isTypewriter.value = !isTypewriter.value; goTo(cursorIndex()); } },
+    {
+      keys: "J",
+      also: ["shift+down"],
+      label: "Choose more, downwards",
+      group,
+      run: () => goTo(cursorIndex() + 1, { isExtending: true }),
+      isHidden: true,
+    },
+    {
+      keys: "K",
+      also: ["shift+up"],
+      label: "Choose more, upwards",
+      group,
+      run: () => goTo(cursorIndex() - 1, { isExtending: true }),
+      isHidden: true,
+    },
+    {
+      keys: "r",
+      label: "Keep the pair in the middle, or not",
+      group,
+      run: () => {
+        isTypewriter.value = !isTypewriter.value;
+        goTo(cursorIndex());
+      },
+    },
   ];
 }
 
 /** @returns {Shortcut[]} */
-function marking() {
+function markKeys() {
   const group = "Chat: marking (VIEW)";
-  const star = (/** @type {number} */ stars) => () => void withMeant((ids) => mark_(ids, { star: stars }));
+  const star = (/** @type {number} */ stars) => () => void withSelection((ids) => mark_(ids, { star: stars }));
   return [
-    { keys: "*", label: "One star more", group, run: () => void withMeant((ids, pair) => mark_(ids, { star: nextStar(pair.star) })) },
+    {
+      keys: "*",
+      label: "One star more",
+      group,
+      run: () => void withSelection((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
+    },
     { keys: "1", label: "One star", group, run: star(1), isHidden: true },
     { keys: "2", label: "Two stars", group, run: star(2), isHidden: true },
     { keys: "3", label: "Three stars", group, run: star(3), isHidden: true },
     { keys: "space", also: ["0"], label: "No star", group, run: star(0), isHidden: true },
-    { keys: "a", label: "Flag blue or grey", group, run: () => void withMeant((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })) },
-    { keys: "x", label: "Leave out of the context, or put back", group, run: () => void withMeant((ids, pair) => mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" })) },
-    { keys: "X", label: "Keep whatever the filter says, or no longer", group, run: () => void withMeant((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })) },
-    { keys: "t", label: "Move to a topic", group, run: () => void withMeant((ids, pair) => pickTopic(ids, pair.topic)) },
-    { keys: "d", also: ["delete"], label: "Delete (can be undone)", group, run: () => void withMeant((ids) => { mark.value = ""; return remove(ids); }) },
-    { keys: "ctrl+z", label: "Take back the last deletion or summary", group, run: () => void takeBack() },
-    { keys: "C", label: "Sum up what is chosen", group, run: () => void withMeant((ids) => void (dialog.value = { kind: "compact", ids })) },
+    {
+      keys: "a",
+      label: "Flag blue or grey",
+      group,
+      run: () => void withSelection((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
+    },
+    {
+      keys: "x",
+      label: "Leave out of the context, or put back",
+      group,
+      run: () =>
+        void withSelection((ids, pair) =>
+          mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
+        ),
+    },
+    {
+      keys: "X",
+      label: "Keep whatever the filter says, or no longer",
+      group,
+      run: () => void withSelection((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
+    },
+    {
+      keys: "t",
+      label: "Move to a topic",
+      group,
+      run: () => void withSelection((ids, pair) => pickTopic(ids, pair.topic)),
+    },
+    {
+      keys: "d",
+      also: ["delete"],
+      label: "Delete (can be undone)",
+      group,
+      run: () =>
+        void withSelection((ids) => {
+          mark.value = "";
+          return remove(ids);
+        }),
+    },
+    { keys: "ctrl+z", label: "Undo the last deletion or summary", group, run: () => void undoLast() },
+    {
+      keys: "C",
+      label: "Summarize what is selected",
+      group,
+      run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
+    },
   ];
 }
 
 /** @param {() => void} onPreview @returns {Shortcut[]} */
-function asking(onPreview) {
+function askKeys(onPreview) {
   const group = "Chat: asking (VIEW)";
   const withPair = (/** @type {(pair: PairShown) => void} */ run) => () => {
     const pair = current();
     if (pair) run(pair);
   };
   return [
-    { keys: "e", label: "Ask again: a failed question in the input, another on a model", group, run: withPair((pair) => (pair.state === "error" ? reviseHere(pair) : pickAndReask(pair))) },
-    { keys: "E", label: "Swap with the answer before", group, run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))) },
+    {
+      keys: "e",
+      label: "Ask again: a failed question in the input, another on a model",
+      group,
+      run: withPair((pair) => (pair.state === "error" ? reviseHere(pair) : pickAndReask(pair))),
+    },
+    {
+      keys: "E",
+      label: "Swap with the answer before",
+      group,
+      run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))),
+    },
     { keys: "R", label: "Change the question and ask", group, run: withPair(reviseHere) },
-    { keys: "w", label: "Edit the texts", group, run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
+    {
+      keys: "w",
+      label: "Edit the texts",
+      group,
+      run: withPair((pair) => void (dialog.value = { kind: "edit", pair })),
+    },
     { keys: "", label: "Make a case of this pair for evals", group, run: withPair(makeCaseOf) },
     { keys: "p", label: "Preview of the next request", group, run: onPreview },
     { keys: "T", label: "Topic of the next question", group, run: pickTopicOfNext },
@@ -163,39 +299,107 @@ function asking(onPreview) {
 }
 
 /** @returns {Shortcut[]} */
-function copying() {
+function copyKeys() {
   const group = "Chat: copy and look";
   return [
-    { keys: "y y", label: "Copy the answer", group, run: () => { const pair = current(); if (pair) void copied(pair.answer?.text ?? pair.user_text, "Answer"); } },
-    { keys: "Y", label: "Copy question and answer", group, run: () => void withMeant((ids) => copied(ids.map((id) => rows.pair(id)).filter((each) => each !== undefined).map(bothSides).join("\n\n"), "Text")) },
-    ...numbered("c", "Copy code block", (digit) => code(digit, true)),
-    ...numbered("v", "Look at code block", (digit) => code(digit, false)),
-    ...numbered("y", "Copy formula", (digit) => formula(digit, true)),
-    ...numbered("m", "Look at formula", (digit) => formula(digit, false)),
-    { keys: "l", label: "First link of the pair", group, run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"), isHidden: true },
-    { keys: "i", label: "First picture of the pair", group, run: () => focusInside(".question-picture, .pair-answer img", "picture"), isHidden: true },
-    { keys: "S", also: ["ctrl+shift+s"], label: "Sources of the answer", group, run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"), isHidden: true },
+    {
+      keys: "y y",
+      label: "Copy the answer",
+      group,
+      run: () => {
+        const pair = current();
+        if (pair) void copyText(pair.answer?.text ?? pair.user_text, "Answer");
+      },
+    },
+    {
+      keys: "Y",
+      label: "Copy question and answer",
+      group,
+      run: () =>
+        void withSelection((ids) =>
+          copyText(
+            ids
+              .map((id) => rows.pair(id))
+              .filter((each) => each !== undefined)
+              .map(bothSides)
+              .join("\n\n"),
+            "Text",
+          ),
+        ),
+    },
+    ...digitShortcuts("c", "Copy code block", (digit) => code(digit, true)),
+    ...digitShortcuts("v", "Look at code block", (digit) => code(digit, false)),
+    ...digitShortcuts("y", "Copy formula", (digit) => formula(digit, true)),
+    ...digitShortcuts("m", "Look at formula", (digit) => formula(digit, false)),
+    {
+      keys: "l",
+      label: "First link of the pair",
+      group,
+      run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"),
+      isHidden: true,
+    },
+    {
+      keys: "i",
+      label: "First picture of the pair",
+      group,
+      run: () => focusInside(".question-picture, .pair-answer img", "picture"),
+      isHidden: true,
+    },
+    {
+      keys: "S",
+      also: ["ctrl+shift+s"],
+      label: "Sources of the answer",
+      group,
+      run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"),
+      isHidden: true,
+    },
   ];
 }
 
 /** @param {() => void} onPreview @returns {Shortcut[]} */
-function everywhere(onPreview) {
+function generalKeys(onPreview) {
   const group = "Chat: anywhere";
   const whileTyping = true;
   return [
     { keys: "ctrl+i", label: "To the input (INPUT)", group, run: toInput, whileTyping, isHidden: true },
-    { keys: "ctrl+d", label: "To the command line (COMMAND)", group, run: () => toCommand(), whileTyping, isHidden: true },
+    {
+      keys: "ctrl+d",
+      label: "To the command line (COMMAND)",
+      group,
+      run: () => toCommand(),
+      whileTyping,
+      isHidden: true,
+    },
     { keys: ":", label: "Begin a command", group, run: () => toCommand(":"), isHidden: true },
     { keys: "ctrl+m", label: "Model of the next question", group, run: pickModel, whileTyping, isHidden: true },
     { keys: "alt+t", label: "Topic of the next question", group, run: pickTopicOfNext, whileTyping, isHidden: true },
     { keys: "alt+shift+t", label: "Topics", group, run: () => void (dialog.value = { kind: "topics" }), whileTyping },
     { keys: "alt+p", label: "Preview of the next request", group, run: onPreview, whileTyping, isHidden: true },
-    { keys: "alt+a", label: "Attach files", group, run: () => /** @type {HTMLElement | null} */ (document.querySelector(".chat-input .attach button"))?.click(), whileTyping },
-    { keys: "ctrl+,", label: "Settings of the chat", group, run: () => void (dialog.value = { kind: "settings" }), whileTyping },
-    { keys: "ctrl+.", label: "Menu of the chat", group, run: () => /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(), whileTyping, isHidden: true },
+    {
+      keys: "alt+a",
+      label: "Attach files",
+      group,
+      run: () => /** @type {HTMLElement | null} */ (document.querySelector(".chat-input .attach button"))?.click(),
+      whileTyping,
+    },
+    {
+      keys: "ctrl+,",
+      label: "Settings of the chat",
+      group,
+      run: () => void (dialog.value = { kind: "settings" }),
+      whileTyping,
+    },
+    {
+      keys: "ctrl+.",
+      label: "Menu of the chat",
+      group,
+      run: () =>
+        /** @type {HTMLElement | null} */ (document.querySelector('.command-line [aria-label="Chat"]'))?.click(),
+      whileTyping,
+      isHidden: true,
+    },
     { keys: "H", also: ["ctrl+shift+d"], label: "Show or hide the HUD", group, run: () => showHud(!hasHud.value) },
     { keys: "", label: "Import a history", group, run: () => void (dialog.value = { kind: "import" }) },
     { keys: "", label: "Export the history", group, run: () => void (dialog.value = { kind: "export" }) },
   ];
 }
-

@@ -1,12 +1,12 @@
 // @ts-check
-/** The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong. */
+/** The three zones of the chat. The mode is derived from the focus, so that both always agree. */
 
-import { place, rows, tick } from "../../chat-feed.js";
-import { stretch } from "../../state/chat.js";
 import { signal, useLayoutEffect } from "../../vendor/preact.js";
+import { rangeOf } from "./core/chat.js";
+import { indexOfPair, rows, tick } from "./feed.js";
 
-/** @import { Mode } from "../../state/chat.js" */
-/** @import { TallHandle } from "../../widgets/tall-list.js" */
+/** @import { Mode } from "./core/chat.js" */
+/** @import { TallHandle } from "../../kit/tall-list.js" */
 
 export const INPUT = "chat-input";
 export const COMMAND = "chat-command";
@@ -67,7 +67,7 @@ export function toCommand(end = "") {
 
 /** To the history; the pair that keys are about has the focus, the newest where there is none yet. */
 export function toView() {
-  if (cursor.value.index < 0 && rows.total) aim(rows.total - 1);
+  if (cursor.value.index < 0 && rows.total) setCursor(rows.total - 1);
   if (focusPair()) return;
   const empty = list.current?.element();
   if (empty) empty.focus();
@@ -95,7 +95,7 @@ export function pairElement(id) {
 }
 
 /** Let keys be about a row, without moving anything. @param {number} index */
-export function aim(index) {
+export function setCursor(index) {
   cursor.value = { id: rows.at(index)?.id ?? "", index };
 }
 
@@ -109,14 +109,14 @@ export function goTo(index, { where = isTypewriter.value ? "middle" : "nearest",
   if (!isExtending) mark.value = "";
   else if (!mark.value) mark.value = cursor.value.id;
   const wanted = Math.min(Math.max(index, 0), rows.total - 1);
-  aim(wanted);
+  setCursor(wanted);
   list.current?.show(wanted, where);
   focusSoon();
 }
 
 /** Go to a pair, if it is shown. @param {string} pair @param {"nearest" | "start"} [where] */
 export async function goToPair(pair, where = "nearest") {
-  const index = await place(pair);
+  const index = await indexOfPair(pair);
   if (index !== null) goTo(index, { where });
   return index !== null;
 }
@@ -139,15 +139,16 @@ export function useCursor() {
       const near = Math.min(index, rows.total - 1);
       const pair = rows.at(near);
       if (pair && pair.id !== id) cursor.value = { id: pair.id, index: near };
-      if (document.activeElement === document.body) requestAnimationFrame(() => document.activeElement === document.body && focusPair());
+      if (document.activeElement === document.body)
+        requestAnimationFrame(() => document.activeElement === document.body && focusPair());
     } else cursor.value = { id: "", index: -1 };
   }, [now]);
 }
 
 /** The rows that keys are about: the first, and the one behind the last. @returns {[number, number]} */
-export function meant() {
+export function selectedRange() {
   const at = cursorIndex();
   if (at < 0) return [0, 0];
   const other = mark.value ? rows.places.get(mark.value) : undefined;
-  return other === undefined ? [at, at + 1] : stretch(other, at);
+  return other === undefined ? [at, at + 1] : rangeOf(other, at);
 }

@@ -1,45 +1,61 @@
 // @ts-check
-/** The chat: command line, history and input, with what stands behind them beside. */
+/** The chat view: command line, history and input, with the preview and the HUD beside them. */
 
-import { ApiError } from "../../api.js";
-import { isEmpty, items, replaces, text } from "../../chat-draft.js";
-import { followChat, look, onChat, preferences, rows, sending, view } from "../../chat-feed.js";
-import { hasHud, send } from "../../chat-orders.js";
-import { takesFocus } from "../../state/chat.js";
+import { ApiError } from "../../kit/api.js";
+import { toastError } from "../../kit/toast.js";
 import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { toastError } from "../../widgets/toast.js";
+import { hasHud, send } from "./actions.js";
 import { CommandLine, refused } from "./command-line.js";
+import { takesFocus } from "./core/chat.js";
 import { Dialogs } from "./dialogs.js";
+import { isEmpty, items, replaces, text } from "./draft.js";
+import { startChat, changeView, onChat, preferences, rows, sending, view } from "./feed.js";
 import { History } from "./history.js";
 import { Hud } from "./hud.js";
 import { Input } from "./input.js";
 import { useChatKeys } from "./keys.js";
-import { aim, focusPair, focusSoon, list, mark, mode, pairElement, pressesSoFar, toInput, toView, useModes } from "./modes.js";
+import {
+  setCursor,
+  focusPair,
+  focusSoon,
+  list,
+  mark,
+  mode,
+  pairElement,
+  pressesSoFar,
+  toInput,
+  toView,
+  useModes,
+} from "./modes.js";
 import { PreviewPanel } from "./preview.js";
 
 /** Who touches the screen has the keyboard only when they ask for it. */
 const TOUCHES = matchMedia("(pointer: coarse)");
 
-/** Told to those who do not see it come. */
+/** Announced to assistive technology. */
 const hasAnswered = signal(false);
 
 /** @param {{ filter: string }} props */
 export function Chat({ filter }) {
   const [isPreviewing, setPreviewing] = useState(false);
   useModes();
-  // Before the next key: whoever comes here writes at once.
+  // Before the next key: users who open the chat write at once.
   useLayoutEffect(() => {
-    followChat();
+    startChat();
     if (!TOUCHES.matches) toInput();
-    return onChat(followed);
+    return onChat(followPair);
   }, []);
   useEffect(() => {
     if (view.value && view.value.filter === filter) return;
-    look({ filter }).then(
+    changeView({ filter }).then(
       () => (refused.value = null),
       (error) => {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
-        else if (error instanceof ApiError && error.status >= 400 && error.status < 500) look({ filter: "" }).then(() => (refused.value = error), () => {});
+        else if (error instanceof ApiError && error.status >= 400 && error.status < 500)
+          changeView({ filter: "" }).then(
+            () => (refused.value = error),
+            () => {},
+          );
         else if (view.value) toastError(error);
       },
     );
@@ -50,24 +66,34 @@ export function Chat({ filter }) {
   return html`<main class="chat" aria-label="Chat">
     ${h(CommandLine, {})}
     <div class="chat-middle">
-      <div class="chat-column">
-        ${h(History, {})}
-        ${h(Input, { isPreviewing, onPreview: preview })}
-      </div>
-      ${isPreviewing && shown
-        ? h(PreviewPanel, {
-            view: shown,
-            text: text.value,
-            attachments: items.value,
-            replaces: replaces.value,
-            onClose: () => { setPreviewing(false); toView(); },
-            onEdit: () => { setPreviewing(false); void send({ hold: true }); },
-            onSend: (/** @type {string} */ sha256) => { if (!isEmpty()) setPreviewing(false); void send({ expect: sha256 }); },
-          })
-        : null}
+      <div class="chat-column">${h(History, {})}${h(Input, { isPreviewing, onPreview: preview })}</div>
+      ${
+        isPreviewing && shown
+          ? h(PreviewPanel, {
+              view: shown,
+              text: text.value,
+              attachments: items.value,
+              replaces: replaces.value,
+              onClose: () => {
+                setPreviewing(false);
+                toView();
+              },
+              onEdit: () => {
+                setPreviewing(false);
+                void send({ hold: true });
+              },
+              onSend: (/** @type {string} */ sha256) => {
+                if (!isEmpty()) setPreviewing(false);
+                void send({ expect: sha256 });
+              },
+            })
+          : null
+      }
       ${hasHud.value ? h(Hud, {}) : null}
     </div>
-    <p class="unseen" role="status" aria-live="polite">${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}</p>
+    <p class="unseen" role="status" aria-live="polite">
+      ${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}
+    </p>
     ${h(Dialogs, {})}
   </main>`;
 }
@@ -77,10 +103,10 @@ export function Chat({ filter }) {
  * @param {"filter" | "sent" | "answered"} kind
  * @param {string} pair
  */
-function followed(kind, pair) {
+function followPair(kind, pair) {
   if (kind === "filter") {
     mark.value = "";
-    aim(rows.total - 1);
+    setCursor(rows.total - 1);
     list.current?.toEnd();
     focusSoon();
   } else if (kind === "sent") {
@@ -88,7 +114,7 @@ function followed(kind, pair) {
       const place = rows.places.get(pair);
       if (place === undefined) return;
       if (mode.value === "input" || list.current?.isAtEnd()) {
-        aim(place);
+        setCursor(place);
         if (place === rows.total - 1) list.current?.follow();
         else list.current?.show(place, "nearest");
       }
@@ -96,20 +122,19 @@ function followed(kind, pair) {
   } else {
     hasAnswered.value = true;
     const before = pressesSoFar();
-    requestAnimationFrame(() => requestAnimationFrame(() => pressesSoFar() === before && arrived(pair)));
+    requestAnimationFrame(() => requestAnimationFrame(() => pressesSoFar() === before && focusAnswer(pair)));
   }
 }
 
 /** @param {string} pair */
-function arrived(pair) {
+function focusAnswer(pair) {
   const height = pairElement(pair)?.querySelector("[data-lead]")?.getBoundingClientRect().height ?? 0;
   const viewport = list.current?.element()?.clientHeight ?? Infinity;
   const { replyFocus: focus, partialHeightThreshold: threshold } = preferences.value.settings;
   if (!takesFocus({ mode: mode.value, isEmpty: isEmpty(), height, viewport, focus, threshold })) return;
   const place = rows.places.get(pair);
   if (place === undefined) return;
-  aim(place);
+  setCursor(place);
   focusPair();
   if (place === rows.total - 1) list.current?.follow();
 }
-

@@ -1,22 +1,22 @@
 // @ts-check
-/** What can be done with one pair, as buttons; each has its key. */
+/** The buttons of one pair; each has a shortcut. */
 
-import { about } from "../../about.js";
-import { dialog, mark, reask, remove, revise, swap } from "../../chat-orders.js";
-import { idsOf, view } from "../../chat-feed.js";
-import { nextStar } from "../../state/chat.js";
+import { about } from "../../kit/about.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import { toast } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast } from "../../widgets/toast.js";
+import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
 import { undoCompaction } from "./compaction.js";
-import { mark as chosenFrom, meant, toInput } from "./modes.js";
+import { nextStar } from "./core/chat.js";
+import { idsOf, view } from "./feed.js";
+import { mark as chosenFrom, selectedRange, toInput } from "./modes.js";
 
-/** @import { PairShown, Standing } from "../../state/chat.js" */
+/** @import { PairShown, Standing } from "./core/chat.js" */
 
 /** @param {string} text @param {string} what */
-export async function copied(text, what) {
+export async function copyText(text, what) {
   try {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied.`);
@@ -44,12 +44,22 @@ function exchangeOf(pair) {
 /** Choose the model that answers again. @param {PairShown} pair */
 export function pickAndReask(pair) {
   const current = view.value?.model ?? pair.model;
-  dialog.value = { kind: "model", title: "Ask again, answered by", current: current || pair.model, onPick: (model) => void reask(pair, { model }) };
+  dialog.value = {
+    kind: "model",
+    title: "Ask again, answered by",
+    current: current || pair.model,
+    onPick: (model) => void reask(pair, { model }),
+  };
 }
 
 /** @param {readonly string[]} ids @param {string} current */
 export function pickTopic(ids, current) {
-  dialog.value = { kind: "topic", title: ids.length === 1 ? "Move the pair to" : `Move ${ids.length} pairs to`, current, onPick: (topic) => void mark(ids, { topic }) };
+  dialog.value = {
+    kind: "topic",
+    title: ids.length === 1 ? "Move the pair to" : `Move ${ids.length} pairs to`,
+    current,
+    onPick: (topic) => void mark(ids, { topic }),
+  };
 }
 
 /** @param {PairShown} pair */
@@ -58,40 +68,104 @@ export function reviseHere(pair) {
   toInput();
 }
 
-/** `isMeant`: it is chosen together with others, and what is done here is done to all of them. @param {{ pair: PairShown, standing: Standing, isMeant: boolean }} props */
+/**
+ * `isMeant`: it is chosen together with others, and what is done here is done to all of them.
+ * @param {{ pair: PairShown, standing: Standing, isMeant: boolean }} props
+ */
 export function PairActions({ pair, standing, isMeant }) {
   /** @param {(ids: string[]) => unknown} run */
-  const withAll = async (run) => void run(isMeant ? await idsOf(...meant()) : [pair.id]);
+  const withAll = async (run) => void run(isMeant ? await idsOf(...selectedRange()) : [pair.id]);
   const all = isMeant ? " (all chosen)" : "";
   const isOut = standing === "left_out";
   const isError = pair.state === "error";
   /** @type {(label: string, icon: string, run: () => void, more?: { pressed?: boolean, keys?: string }) => any} */
-  const button = (label, icon, run, { pressed, keys } = {}) => html`<button type="button" class="button quiet icon" aria-label=${label} aria-pressed=${pressed ?? null} title=${keys ? `${label} (${keys})` : label} onClick=${run}>${h(Icon, { name: icon })}</button>`;
+  const button = (label, icon, run, { pressed, keys } = {}) =>
+    html`<button
+      type="button"
+      class="button quiet icon"
+      aria-label=${label}
+      aria-pressed=${pressed ?? null}
+      title=${keys ? `${label} (${keys})` : label}
+      onClick=${run}
+    >
+      ${h(Icon, { name: icon })}
+    </button>`;
   return html`<div class="pair-actions" role="toolbar" aria-label="This pair">
-    ${button(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), { keys: "*" })}
-    ${button(isOut ? "Put back into the context" : "Leave out of the context", "eye", () => void withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })), { pressed: isOut, keys: "x" })}
+    ${button(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), {
+      keys: "*",
+    })}
+    ${button(
+      isOut ? "Put back into the context" : "Leave out of the context",
+      "eye",
+      () => void withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })),
+      { pressed: isOut, keys: "x" },
+    )}
     ${isError ? null : button("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
     ${button("Change the question and ask", "edit", () => reviseHere(pair), { keys: "R" })}
-    ${button("Copy the answer", "copy", () => void copied(pair.answer?.text ?? pair.user_text, "Answer"), { keys: "y y" })}
+    ${button("Copy the answer", "copy", () => void copyText(pair.answer?.text ?? pair.user_text, "Answer"), {
+      keys: "y y",
+    })}
     ${h(Menu, {
       label: "More for this pair",
       choices: [
-        { label: `Move to a topic…${all}`, run: () => void withAll((ids) => pickTopic(ids, pair.topic)), keys: h(KeyCaps, { keys: "t" }) },
-        { label: `${pair.flag === "blue" ? "Flag grey" : "Flag blue"}${all}`, run: () => void withAll((ids) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })), keys: h(KeyCaps, { keys: "a" }) },
-        { label: `${pair.hand === "in" ? "Keep no longer" : "Keep whatever the filter says"}${all}`, run: () => void withAll((ids) => mark(ids, { hand: pair.hand === "in" ? "" : "in" })), keys: h(KeyCaps, { keys: "X" }) },
-        { label: "Edit the texts…", run: () => (dialog.value = { kind: "edit", pair }), keys: h(KeyCaps, { keys: "w" }) },
+        {
+          label: `Move to a topic…${all}`,
+          run: () => void withAll((ids) => pickTopic(ids, pair.topic)),
+          keys: h(KeyCaps, { keys: "t" }),
+        },
+        {
+          label: `${pair.flag === "blue" ? "Flag grey" : "Flag blue"}${all}`,
+          run: () => void withAll((ids) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
+          keys: h(KeyCaps, { keys: "a" }),
+        },
+        {
+          label: `${pair.hand === "in" ? "Keep no longer" : "Keep whatever the filter says"}${all}`,
+          run: () => void withAll((ids) => mark(ids, { hand: pair.hand === "in" ? "" : "in" })),
+          keys: h(KeyCaps, { keys: "X" }),
+        },
+        {
+          label: "Edit the texts…",
+          run: () => (dialog.value = { kind: "edit", pair }),
+          keys: h(KeyCaps, { keys: "w" }),
+        },
         ...(pair.earlier
           ? [
               { label: "Swap with the answer before", run: () => void swap(pair.id), keys: h(KeyCaps, { keys: "E" }) },
-              { label: "Earlier answers…", run: () => (dialog.value = { kind: /** @type {const} */ ("earlier"), pair }) },
+              {
+                label: "Earlier answers…",
+                run: () => (dialog.value = { kind: /** @type {const} */ ("earlier"), pair }),
+              },
             ]
           : []),
         ...(isError ? [] : [{ label: "Ask again, held for editing", run: () => void reask(pair, { hold: true }) }]),
-        ...(pair.summary_of.length && !isMeant ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }] : [{ label: `Sum up…${all}`, run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })), keys: h(KeyCaps, { keys: "C" }) }]),
-        ...(exchangeOf(pair) && about.value.places?.includes("evals") ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }] : []),
-        { label: "Copy question and answer", run: () => void copied(bothSides(pair), "Pair"), keys: h(KeyCaps, { keys: "Y" }) },
+        ...(pair.summary_of.length && !isMeant
+          ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }]
+          : [
+              {
+                label: `Sum up…${all}`,
+                run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })),
+                keys: h(KeyCaps, { keys: "C" }),
+              },
+            ]),
+        ...(exchangeOf(pair) && about.value.places?.includes("evals")
+          ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }]
+          : []),
+        {
+          label: "Copy question and answer",
+          run: () => void copyText(bothSides(pair), "Pair"),
+          keys: h(KeyCaps, { keys: "Y" }),
+        },
         "line",
-        { label: `Delete${all}`, isDanger: true, run: () => void withAll((ids) => { chosenFrom.value = ""; return remove(ids); }), keys: h(KeyCaps, { keys: "d" }) },
+        {
+          label: `Delete${all}`,
+          isDanger: true,
+          run: () =>
+            void withAll((ids) => {
+              chosenFrom.value = "";
+              return remove(ids);
+            }),
+          keys: h(KeyCaps, { keys: "d" }),
+        },
       ],
     })}
   </div>`;

@@ -1,45 +1,75 @@
 // @ts-check
 /** One question and its answer in the history. */
 
-import { liveOf } from "../../chat-feed.js";
-import { cancel, dialog, remove, resume, revise } from "../../chat-orders.js";
-import { brokenOff, isLeft, limitLine, taken, until } from "../../state/chat.js";
-import { running, stamp, when, whole } from "../../state/format.js";
-import { sized } from "../../state/attachments.js";
-import { hashOf } from "../../state/routes.js";
+import { AnswerBody } from "../../kit/answer.js";
+import { useNow } from "../../kit/clock.js";
+import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { memo } from "../../kit/memo.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { memo } from "../../widgets/memo.js";
 import { ApprovalCard } from "../runs/approval.js";
-import { AnswerBody } from "./answer.js";
+import { cancel, dialog, remove, resume, revise } from "./actions.js";
+import { formatBytes } from "./core/attachments.js";
+import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/chat.js";
+import { liveOf } from "./feed.js";
 import { toInput } from "./modes.js";
 import { PairActions } from "./pair-actions.js";
 
-/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "../../state/chat.js" */
+/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "./core/chat.js" */
 
 /** A question that is longer is folded. */
 const LONG = 1800;
 const LONG_LINES = 24;
-/** Nobody asked a model on the first day of 1970; what was imported without a date stands there. */
+/** Pairs that were imported without a date have the first day of 1970. */
 const UNDATED = 86_400;
 const RASTER = /^image\/(?:png|jpeg|gif|webp)$/;
 
+/** How the label of a pair begins that is not sent. @type {Partial<Record<Standing, string>>} */
+const STANDING_LABELS = { excluded: "Off: ", left_out: "Left out: " };
+
 /**
  * @typedef {{ pair: PairShown, index: number, total: number, standing: Standing, isActive: boolean, isMeant: boolean,
- *   paused: { line: string, can_go_at: number | null } | null, note: string, onAim: (event: Event, index: number) => void }} PairProps
+ * paused: { line: string, can_go_at: number | null } | null, note: string, onAim: (event: Event, index: number) => void
+ * }} PairProps
  */
 
 /** @type {(props: PairProps & { key?: string }) => any} */
 export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
   const { pair, index, total, standing, isActive, isMeant, paused, note, onAim } = props;
-  const names = ["pair", standing, standing === "excluded" ? "ooc" : "", pair.state, isActive ? "is-active" : "", isMeant ? "is-meant" : "", `flag-${pair.flag}`].filter(Boolean).join(" ");
+  const names = [
+    "pair",
+    standing,
+    standing === "excluded" ? "ooc" : "",
+    pair.state,
+    isActive ? "is-active" : "",
+    isMeant ? "is-meant" : "",
+    `flag-${pair.flag}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
   const words = pair.user_text.trim() || (pair.attachments.length ? "attachments only" : "nothing");
-  return html`<article id=${`pair-${pair.id}`} class=${names} tabindex=${isActive ? 0 : -1} aria-posinset=${index + 1} aria-setsize=${total} aria-current=${isActive ? "true" : null}
-    aria-label=${`${standing === "excluded" ? "Off: " : standing === "left_out" ? "Left out: " : ""}${words.slice(0, 80)}`} onPointerDown=${(/** @type {Event} */ event) => onAim(event, index)} onFocusIn=${(/** @type {Event} */ event) => onAim(event, index)}>
+  return html`<article
+    id=${`pair-${pair.id}`}
+    class=${names}
+    tabindex=${isActive ? 0 : -1}
+    aria-posinset=${index + 1}
+    aria-setsize=${total}
+    aria-current=${isActive ? "true" : null}
+    aria-label=${`${STANDING_LABELS[standing] ?? ""}${words.slice(0, 80)}`}
+    onPointerDown=${(/** @type {Event} */ event) => onAim(event, index)}
+    onFocusIn=${(/** @type {Event} */ event) => onAim(event, index)}
+  >
     ${h(Head, { pair, standing })}
     ${h(Question, { pair })}
     <div class="pair-answer" data-lead>
-      ${pair.state === "sending" ? h(Arriving, { pair, paused }) : pair.answer ? h(Answer, { pair, answer: pair.answer }) : null}
+      ${
+        pair.state === "sending"
+          ? h(Arriving, { pair, paused })
+          : pair.answer
+            ? h(Answer, { pair, answer: pair.answer })
+            : null
+      }
       ${note ? html`<p class="pair-note">${note}</p>` : null}
       ${pair.trouble && pair.state !== "sending" ? h(Trouble, { pair, trouble: pair.trouble }) : null}
       ${isLeft(pair) ? h(ApprovalCard, { key: pair.run, run: pair.run, isLeft: true }) : null}
@@ -52,17 +82,56 @@ export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
 function Head({ pair, standing }) {
   const now = Date.now() / 1000;
   return html`<header class="pair-head">
-    ${standing === "excluded" ? html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">off</span>` : null}
-    ${standing === "left_out" ? html`<span class="badge out" title="Left out by hand: it is shown, and not sent">left out</span>` : null}
-    ${pair.hand === "in" ? html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>` : null}
-    ${pair.star ? html`<span class="stars" role="img" aria-label=${`${pair.star} of 3 stars`}>${"★".repeat(pair.star)}</span>` : null}
+    ${
+      standing === "excluded"
+        ? html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">
+            off
+          </span>`
+        : null
+    }
+    ${
+      standing === "left_out"
+        ? html`<span class="badge out" title="Left out by hand: it is shown, and not sent">left out</span>`
+        : null
+    }
+    ${
+      pair.hand === "in"
+        ? html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>`
+        : null
+    }
+    ${
+      pair.star
+        ? html`<span class="stars" role="img" aria-label=${`${pair.star} of 3 stars`}>${"★".repeat(pair.star)}</span>`
+        : null
+    }
     ${pair.flag === "blue" ? null : html`<span class="badge grey" title="Flagged grey">grey</span>`}
-    ${pair.is_edited ? html`<span class="badge" title="Changed while a request was held: this is what was sent">edited</span>` : null}
-    ${pair.summary_of.length ? html`<span class="badge sum" title="This summary stands for these pairs">summary of ${pair.summary_of.length}</span>` : null}
+    ${
+      pair.is_edited
+        ? html`<span class="badge" title="Edited while the request was held: this is what was sent">edited</span>`
+        : null
+    }
+    ${
+      pair.summary_of.length
+        ? html`<span class="badge sum" title="This summary stands for these pairs">
+            summary of ${pair.summary_of.length}
+          </span>`
+        : null
+    }
     ${pair.topic_path.length ? html`<span class="pair-topic cut">${pair.topic_path.join(" › ")}</span>` : null}
     <span class="pair-model cut">${pair.asking ? `${pair.model} → ${pair.asking}` : pair.model}</span>
-    ${pair.at < UNDATED ? html`<span title="The file that it came from does not say when">undated</span>` : html`<time class="number" datetime=${new Date(pair.at * 1000).toISOString()} title=${stamp(pair.at)}>${when(pair.at, now)}</time>`}
-    <span class="pair-size number" title=${`What the pair takes of the context: ${whole(pair.tokens.low)} to ${whole(pair.tokens.high)} tokens`}>~${whole(pair.tokens.tokens)}</span>
+    ${
+      pair.at < UNDATED
+        ? html`<span title="The file that it came from does not say when">undated</span>`
+        : html`<time class="number" datetime=${new Date(pair.at * 1000).toISOString()} title=${stamp(pair.at)}>
+            ${when(pair.at, now)}
+          </time>`
+    }
+    <span
+      class="pair-size number"
+      title=${`What the pair takes of the context: ${whole(pair.tokens.low)} to ${whole(pair.tokens.high)} tokens`}
+    >
+      ~${whole(pair.tokens.tokens)}
+    </span>
   </header>`;
 }
 
@@ -72,37 +141,79 @@ function Question({ pair }) {
   const isLong = text.length > LONG || text.split("\n", LONG_LINES + 1).length > LONG_LINES;
   const [isOpen, setOpen] = useState(false);
   return html`<div class="pair-question">
-    ${text ? html`<div class=${isLong && !isOpen ? "question-text is-cut" : "question-text"} dir="auto">${text}</div>` : null}
-    ${isLong ? html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show less" : `Show all ${whole(text.length)} letters`}</button>` : null}
-    ${pair.attachments.length
-      ? html`<ul class="question-files" aria-label="Attachments">
-          ${pair.attachments.map((each) => {
-            const href = `/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`;
-            return html`<li key=${each.n}>${RASTER.test(each.media_type)
-              ? html`<a class="question-picture" href=${href} target="_blank" rel="noopener" title=${each.name}><img src=${href} alt=${each.name || "picture"} loading="lazy" /></a>`
-              : html`<a class="question-file" href=${href} download=${each.name || true}>${each.name || each.media_type} <span class="faint number">${sized(each.size)}</span></a>`}</li>`;
-          })}
-        </ul>`
-      : null}
+    ${
+      text
+        ? html`<div class=${isLong && !isOpen ? "question-text is-cut" : "question-text"} dir="auto">${text}</div>`
+        : null
+    }
+    ${
+      isLong
+        ? html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+            ${isOpen ? "Show less" : `Show all ${whole(text.length)} letters`}
+          </button>`
+        : null
+    }
+    ${
+      pair.attachments.length
+        ? html`<ul class="question-files" aria-label="Attachments">
+            ${pair.attachments.map((each) => {
+              const href = `/api/chat/pairs/${encodeURIComponent(pair.id)}/media/${each.n}?of=question`;
+              return html`<li key=${each.n}>
+                ${
+                  RASTER.test(each.media_type)
+                    ? html`<a class="question-picture" href=${href} target="_blank" rel="noopener" title=${each.name}>
+                        <img src=${href} alt=${each.name || "picture"} loading="lazy" />
+                      </a>`
+                    : html`<a class="question-file" href=${href} download=${each.name || true}>
+                        ${each.name || each.media_type} <span class="faint number">${formatBytes(each.size)}</span>
+                      </a>`
+                }
+              </li>`;
+            })}
+          </ul>`
+        : null
+    }
   </div>`;
 }
 
 /** @param {{ pair: PairShown, answer: AnswerShown }} props */
 function Answer({ pair, answer }) {
-  const why = brokenOff(answer);
+  const why = whyIncomplete(answer);
   return html`
     ${h(AnswerBody, { answer, isLive: false, pair: pair.id })}
     <footer class="pair-foot number">
       ${why ? html`<span class="badge cut-off">${why}</span>` : null}
-      ${answer.model && answer.model !== pair.model && !pair.model.endsWith(`/${answer.model}`) ? html`<span title="The model that answered, as it calls itself">${answer.model}</span>` : null}
-      ${taken(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
-      ${pair.earlier ? html`<button type="button" class="link" onClick=${() => (dialog.value = { kind: "earlier", pair })}>${pair.earlier === 1 ? "1 earlier answer" : `${pair.earlier} earlier answers`}</button>` : null}
-      ${answer.exchange ? html`<a href=${hashOf({ view: "request", id: answer.exchange, tab: "sections" })} title="The request as it was sent, and its reply">request</a>` : null}
+      ${
+        answer.model && answer.model !== pair.model && !pair.model.endsWith(`/${answer.model}`)
+          ? html`<span title="The model that answered, as it calls itself">${answer.model}</span>`
+          : null
+      }
+      ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
+      ${
+        pair.earlier
+          ? html`<button type="button" class="link" onClick=${() => (dialog.value = { kind: "earlier", pair })}>
+              ${pair.earlier === 1 ? "1 earlier answer" : `${pair.earlier} earlier answers`}
+            </button>`
+          : null
+      }
+      ${
+        answer.exchange
+          ? html`<a
+              href=${hashOf({ view: "request", id: answer.exchange, tab: "sections" })}
+              title="The request as it was sent, and its reply"
+            >
+              request
+            </a>`
+          : null
+      }
       ${answer.run ? html`<a href=${`#/runs/${encodeURIComponent(answer.run)}`}>run</a>` : null}
     </footer>`;
 }
 
-/** What has come so far; drawn again with each piece, and nothing else of the page with it. @param {{ pair: PairShown, paused: PairProps["paused"] }} props */
+/**
+ * What has come so far; drawn again with each piece, and nothing else of the page with it.
+ * @param {{ pair: PairShown, paused: PairProps["paused"] }} props
+ */
 function Arriving({ pair, paused }) {
   const live = liveOf(pair.id).value;
   const answer = live ?? pair.answer;
@@ -112,21 +223,34 @@ function Arriving({ pair, paused }) {
   return html`
     ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, pair: pair.id }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
-    ${paused ? h(Paused, { paused, now }) : null}
+    ${paused ? h(PauseNote, { paused, now }) : null}
     <div class="arriving" role="status">
-      <span class="thinking-badge"><i></i><i></i><i></i>${paused ? "waiting…" : hasWords ? "answering…" : "thinking…"}</span>
-      <span class="faint number" aria-hidden="true">${running(now - pair.at)}</span>
+      <span class="thinking-badge">
+        <i></i>
+        <i></i>
+        <i></i>
+        ${paused ? "waiting…" : hasWords ? "answering…" : "thinking…"}
+      </span>
+      <span class="faint number" aria-hidden="true">${formatRunning(now - pair.at)}</span>
       ${pair.asking ? html`<span class="faint">${pair.asking}</span>` : null}
-      <button type="button" class="button quiet" onClick=${cancel}>${h(Icon, { name: "stop" })}Stop<kbd class="key">Esc</kbd></button>
+      <button type="button" class="button quiet" onClick=${cancel}>
+        ${h(Icon, { name: "stop" })}Stop<kbd class="key">Esc</kbd>
+      </button>
     </div>`;
 }
 
 /** @param {{ paused: { line: string, can_go_at: number | null }, now: number }} props */
-function Paused({ paused, now }) {
-  const left = paused.can_go_at === null ? "" : until(paused.can_go_at, now);
+function PauseNote({ paused, now }) {
+  const left = paused.can_go_at === null ? "" : timeUntil(paused.can_go_at, now);
   return html`<div class="paused" role="alert">
     ${h(Icon, { name: "pause" })}
-    <p>${limitLine(paused.line)} ${paused.can_go_at === null ? null : html`<span class="number">Goes on at ${when(paused.can_go_at, now)}${left ? ` (in ${left})` : ""}.</span>`}</p>
+    <p>
+      ${limitLine(paused.line)} ${
+        paused.can_go_at === null
+          ? null
+          : html`<span class="number">Goes on at ${when(paused.can_go_at, now)}${left ? ` (in ${left})` : ""}.</span>`
+      }
+    </p>
     <button type="button" class="button" onClick=${() => resume(true)}>Send anyway</button>
   </div>`;
 }
@@ -135,24 +259,42 @@ function Paused({ paused, now }) {
 function Trouble({ pair, trouble }) {
   const isError = pair.state === "error";
   return html`<div class="pair-trouble" role="group" aria-label="Error">
-    <p class="trouble-line">${trouble.line}${trouble.line.startsWith(`[error: ${trouble.code}]`) ? null : html` <code class="trouble-code faint" title="What it is exactly; filter with fault:${trouble.code}">${trouble.code}</code>`}</p>
+    <p class="trouble-line">
+      ${trouble.line}
+      ${
+        trouble.line.startsWith(`[error: ${trouble.code}]`)
+          ? null
+          : html` <code class="trouble-code faint" title="What it is exactly; filter with fault:${trouble.code}">
+                ${trouble.code}
+              </code>`
+      }
+    </p>
     ${trouble.hint ? html`<p class="soft">${trouble.hint}</p>` : null}
-    ${isError
-      ? html`<p class="trouble-actions">
-          <button type="button" class="button" onClick=${() => { void revise(pair); toInput(); }}>${h(Icon, { name: "replay" })}Re-ask<kbd class="key">E</kbd></button>
-          <button type="button" class="button danger" onClick=${() => remove([pair.id])}>${h(Icon, { name: "trash" })}Delete<kbd class="key">D</kbd></button>
-          ${pair.exchange ? html`<a class="button quiet" href=${hashOf({ view: "request", id: pair.exchange, tab: "sections" })}>Request</a>` : null}
-        </p>`
-      : null}
+    ${
+      isError
+        ? html`<p class="trouble-actions">
+            <button
+              type="button"
+              class="button"
+              onClick=${() => {
+                void revise(pair);
+                toInput();
+              }}
+            >
+              ${h(Icon, { name: "replay" })}Re-ask<kbd class="key">E</kbd>
+            </button>
+            <button type="button" class="button danger" onClick=${() => remove([pair.id])}>
+              ${h(Icon, { name: "trash" })}Delete<kbd class="key">D</kbd>
+            </button>
+            ${
+              pair.exchange
+                ? html`<a class="button quiet" href=${hashOf({ view: "request", id: pair.exchange, tab: "sections" })}>
+                    Request
+                  </a>`
+                : null
+            }
+          </p>`
+        : null
+    }
   </div>`;
-}
-
-/** The time, told each second. */
-function useNow() {
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return now;
 }

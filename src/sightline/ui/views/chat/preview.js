@@ -1,17 +1,17 @@
 // @ts-check
-/** The exact body that the next send would make, while the question is written and the filter changes. */
+/** The exact body that the next send would have, updated while the question is written and the filter changes. */
 
-import { post } from "../../api.js";
-import { about } from "../../state/chat.js";
-import { counted, whole } from "../../state/format.js";
-import { outline } from "../../state/preview.js";
-import { wireAttachments } from "../../state/attachments.js";
+import { post } from "../../kit/api.js";
+import { CopyButton } from "../../kit/copy.js";
+import { countOf, whole } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
-import { Bytes, hashed } from "../request/wire.js";
+import { Bytes, sha256Of } from "../request/wire.js";
+import { wireAttachments } from "./core/attachments.js";
+import { about } from "./core/chat.js";
+import { outline } from "./core/preview.js";
 
-/** @import { Item } from "../../state/attachments.js" */
+/** @import { Item } from "./core/attachments.js" */
 /** @typedef {import("../../api-types.d.ts").PreviewShown} Shown */
 /** @typedef {{ code: string, message: string, hint?: string }} Trouble */
 
@@ -19,19 +19,22 @@ import { Bytes, hashed } from "../request/wire.js";
 const TOGETHER = 150;
 
 /**
- * `view` is the view itself or its id; given as itself, what changes in it is seen at once. `before` is the pair that is
+ * `view` is the view itself or its id; given as itself, what changes in it is seen at once. `before` is the pair that
+ * is
  * asked again where it stands, `replaces` the one that goes when this is sent.
- * @param {{ view: string | { view: string, version: number, filter: string, model: string, topic: string }, text: string,
- *   attachments: readonly Item[], before?: string, replaces?: string, onClose: () => void, onEdit: () => void, onSend?: (sha256: string) => void }} props
+ * @param {{ view: string | { view: string, version: number, filter: string, model: string, topic: string }, text:
+ *   string,
+ * attachments: readonly Item[], before?: string, replaces?: string, onClose: () => void, onEdit: () => void, onSend?:
+ * (sha256: string) => void }} props
  */
 export function PreviewPanel({ view, text, attachments, before = "", replaces = "", onClose, onEdit, onSend }) {
   const id = typeof view === "string" ? view : view.view;
   const about = typeof view === "string" ? "" : JSON.stringify([view.version, view.filter, view.model, view.topic]);
   const isNothing = !before && !text.trim() && !attachments.length;
-  const told = usePreview(id, about, text, attachments, before, replaces, isNothing);
-  const { isPending } = told;
-  const shown = isNothing ? null : told.shown;
-  const stopped = isNothing ? null : (told.trouble ?? shown?.trouble ?? null);
+  const answered = usePreview(id, about, text, attachments, before, replaces, isNothing);
+  const { isPending } = answered;
+  const shown = isNothing ? null : answered.shown;
+  const stopped = isNothing ? null : (answered.trouble ?? shown?.trouble ?? null);
   const canSend = shown !== null && !stopped && !isPending;
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
@@ -40,18 +43,63 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     event.stopPropagation();
     onClose();
   };
-  return html`<section class=${isPending ? "preview-panel is-pending" : "preview-panel"} aria-label="Preview of the next send" aria-busy=${isPending} onKeyDown=${onKey}>
+  return html`<section
+    class=${isPending ? "preview-panel is-pending" : "preview-panel"}
+    aria-label="Preview of the next send"
+    aria-busy=${isPending}
+    onKeyDown=${onKey}
+  >
     <header class="panel-head">
-      <h2>Next send</h2><span class="faint panel-aside">exactly as it would leave</span><span class="shell-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>${h(Icon, { name: "close" })}</button>
+      <h2>Next send</h2>
+      <span class="faint panel-aside">exactly as it would be sent</span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>
+        ${h(Icon, { name: "close" })}
+      </button>
     </header>
-    ${stopped ? html`<div class="panel-trouble" role="alert">${h(Icon, { name: "warn" })}<div><p><code>${stopped.code}</code> ${stopped.message}</p>${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}</div></div>` : null}
-    ${isNothing ? html`<p class="soft pad preview-nothing">Write a question: the exact request with its history is shown here.</p>` : null}
+    ${
+      stopped
+        ? html`<div class="panel-trouble" role="alert">
+            ${h(Icon, { name: "warn" })}
+            <div>
+              <p><code>${stopped.code}</code> ${stopped.message}</p>
+              ${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}
+            </div>
+          </div>`
+        : null
+    }
+    ${
+      isNothing
+        ? html`<p class="soft pad preview-nothing">
+            Write a question: the exact request with its history is shown here.
+          </p>`
+        : null
+    }
     ${shown ? h(Facts, { shown }) : !stopped && !isNothing ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
     <footer class="panel-foot">
-      <button type="button" class="button" disabled=${!canSend} title="It is held before it leaves, and the request editor opens on it" onClick=${onEdit}>${h(Icon, { name: "edit" })}Edit before sending</button>
-      ${onSend ? html`<button type="button" class="button primary" disabled=${!canSend} title="Only if it is still byte for byte this" onClick=${() => shown && onSend(shown.body_sha256)}>${h(Icon, { name: "send" })}Send exactly this</button>` : null}
+      <button
+        type="button"
+        class="button"
+        disabled=${!canSend}
+        title="Hold it before it is sent, and open it in the request editor"
+        onClick=${onEdit}
+      >
+        ${h(Icon, { name: "edit" })}Edit before sending
+      </button>
+      ${
+        onSend
+          ? html`<button
+              type="button"
+              class="button primary"
+              disabled=${!canSend}
+              title="Only if it is still exactly these bytes"
+              onClick=${() => shown && onSend(shown.body_sha256)}
+            >
+              ${h(Icon, { name: "send" })}Send exactly this
+            </button>`
+          : null
+      }
     </footer>
   </section>`;
 }
@@ -78,8 +126,8 @@ function usePreview(view, about, text, attachments, before, replaces, isNothing)
     const ask = async () => {
       try {
         const body = { view, text, attachments: wireAttachments(attachments), before, replaces };
-        const told = await post("/api/chat/preview", body, { signal: own.signal });
-        setShown(told);
+        const response = await post("/api/chat/preview", body, { signal: own.signal });
+        setShown(response);
         setTrouble(null);
       } catch (error) {
         if (own.signal.aborted) return;
@@ -103,25 +151,76 @@ function Facts({ shown }) {
   const shares = useMemo(() => outline(shown.body ?? "", shown.dialect), [shown.body, shown.dialect]);
   const total = shares.reduce((sum, share) => sum + share.size, 0) || 1;
   return html`<div class="preview-facts">
-    <p class="preview-route"><b>${shown.model}</b><span class="soft">${shown.provider}</span><code class="cut faint" title=${shown.url}>${shown.url}</code></p>
+    <p class="preview-route">
+      <b>${shown.model}</b>
+      <span class="soft">${shown.provider}</span>
+      <code class="cut faint" title=${shown.url}>${shown.url}</code>
+    </p>
     <p class="preview-numbers number soft">
       <span>${about(shown)} tokens</span>
-      <span>${counted(shown.included, "pair")} of the history</span>
-      ${shown.left_out_preflight ? html`<span class="preview-left" title="Your question takes more than its allowance, so the oldest of them are not sent">${whole(shown.left_out_preflight)} left out to make room</span>` : null}
+      <span>${countOf(shown.included, "pair")} of the history</span>
+      ${
+        shown.left_out_preflight
+          ? html`<span
+              class="preview-left"
+              title="Your question takes more than its allowance, so the oldest of them are not sent"
+            >
+              ${whole(shown.left_out_preflight)} left out to make room
+            </span>`
+          : null
+      }
     </p>
-    <div class="preview-bar" role="img" aria-label=${shares.map((share) => `${share.label} ${Math.round((share.size / total) * 100)} %`).join(", ")}>
-      ${shares.map((share) => html`<i key=${share.label} class=${`share ${classOf(share.label)}`} style=${{ width: `${(share.size / total) * 100}%` }}></i>`)}
+    <div
+      class="preview-bar"
+      role="img"
+      aria-label=${shares.map((share) => `${share.label} ${Math.round((share.size / total) * 100)} %`).join(", ")}
+    >
+      ${shares.map(
+        (share) => html`<i
+          key=${share.label}
+          class=${`share ${classOf(share.label)}`}
+          style=${{ width: `${(share.size / total) * 100}%` }}
+        ></i>`,
+      )}
     </div>
-    <p class="preview-shares">${shares.map((share) => html`<span key=${share.label}><i class=${`meter-dot share ${classOf(share.label)}`}></i>${share.label}${share.count > 1 ? html` <span class="soft number">×${whole(share.count)}</span>` : null} <span class="faint number">${whole(share.size)}</span></span>`)}<span class="faint">characters</span></p>
+    <p class="preview-shares">
+      ${shares.map(
+        (share) => html`<span key=${share.label}>
+          <i class=${`meter-dot share ${classOf(share.label)}`}></i>
+          ${share.label}
+          ${share.count > 1 ? html` <span class="soft number">×${whole(share.count)}</span>` : null}${" "}
+          <span class="faint number">${whole(share.size)}</span>
+        </span>`,
+      )}
+      <span class="faint">characters</span>
+    </p>
     ${h(Changes, { changes: shown.losses ?? [], words: `that ${shown.dialect} cannot say` })}
-    ${h(Changes, { changes: (shown.additions ?? []).filter(({ severity }) => severity !== "identity"), words: `that ${shown.dialect} demands` })}
+    ${h(Changes, {
+      changes: (shown.additions ?? []).filter(({ severity }) => severity !== "identity"),
+      words: `that ${shown.dialect} demands`,
+    })}
   </div>`;
 }
 
-/** What a dialect makes of the request. @param {{ changes: readonly { what: string, why: string }[], words: string }} props */
+/**
+ * What a dialect makes of the request.
+ * @param {{ changes: readonly { what: string, why: string }[], words: string }} props
+ */
 function Changes({ changes, words }) {
   if (!changes.length) return null;
-  return html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(changes.length, "thing")} ${words}</span></summary><ul class="fold-inside preview-losses">${changes.map((change, index) => html`<li key=${index}><b>${change.what}</b> <span class="soft">${change.why}</span></li>`)}</ul></details>`;
+  return html`<details class="fold-block">
+    <summary>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <span class="fold-title">${countOf(changes.length, "thing")} ${words}</span>
+    </summary>
+    <ul class="fold-inside preview-losses">
+      ${changes.map(
+        (change, index) => html`<li key=${index}>
+          <b>${change.what}</b> <span class="soft">${change.why}</span>
+        </li>`,
+      )}
+    </ul>
+  </details>`;
 }
 
 /** @param {string} label */
@@ -136,15 +235,26 @@ function Body({ shown }) {
   const place = useMemo(() => ({ shownPointer: signal("") }), []);
   useEffect(() => {
     let isThere = true;
-    void hashed(new TextEncoder().encode(shown.body)).then((sha256) => isThere && setOwn(sha256));
+    void sha256Of(new TextEncoder().encode(shown.body)).then((sha256) => isThere && setOwn(sha256));
     return () => void (isThere = false);
   }, [shown.body]);
   const isSame = !own || own === shown.body_sha256;
   return html`<div class="preview-body">
     <div class="preview-tools">
-      <label class="check"><input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent</label>
+      <label class="check">
+        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
+      </label>
       <span class="shell-gap"></span>
-      <code class=${isSame ? "hash faint" : "hash bad"} title=${isSame ? `SHA-256 of these bytes, worked out in this page: ${own || shown.body_sha256}` : "What is shown here is not yet what the hash is of"}>sha256 ${shown.body_sha256.slice(0, 12)}…</code>
+      <code
+        class=${isSame ? "hash faint" : "hash bad"}
+        title=${
+          isSame
+            ? `SHA-256 of these bytes, worked out in this page: ${own || shown.body_sha256}`
+            : "The hash is of an older text than the one shown"
+        }
+      >
+        sha256 ${shown.body_sha256.slice(0, 12)}…
+      </code>
       ${h(CopyButton, { text: shown.body, label: "Copy body" })}
     </div>
     ${h(Bytes, { desk: place, body: { text: shown.body }, marks: [], isIndented })}

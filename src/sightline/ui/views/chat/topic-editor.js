@@ -1,16 +1,20 @@
 // @ts-check
-/** How models are asked in a topic; what is left open is shown as it is above. */
+/** The editor of a topic: prompt, model, parameters and tools. Empty fields show what is inherited. */
 
-import { about } from "../../about.js";
-import { get, post, put } from "../../api.js";
-import { bodyOf, formOf, inheritedFrom, parentsFor, problemsOf, tree } from "../../state/topics.js";
-import { fetchTopics, useTopics } from "../../topics.js";
-import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
+import { about } from "../../kit/about.js";
+import { post, put } from "../../kit/api.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { useResource } from "../../kit/resource.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { bodyOf, formOf, inheritanceOf, parentsFor, problemsOf, tree } from "./core/topics.js";
+import { fetchTopics, useTopics } from "./topic-feed.js";
 
-/** @import { Form, Inherited, Topic } from "../../state/topics.js" */
-/** @typedef {{ form: Form, inherited: Inherited, problems: Record<string, string>, onChange: (change: Partial<Form>) => void }} Fields */
+/** @import { Form, Inherited, Topic } from "./core/topics.js" */
+/**
+ * @typedef {{ form: Form, inherited: Inherited, problems: Record<string, string>, onChange: (change: Partial<Form>) =>
+ *   void }} Fields
+ */
 
 const PARAMETERS = /** @type {const} */ ([
   ["temperature", "Temperature", "as the model has it"],
@@ -33,7 +37,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
   const [refusal, setRefusal] = useState(/** @type {{ message: string, hint?: string } | null} */ (null));
   const [isSaving, setSaving] = useState(false);
   const rows = useMemo(() => tree(topics), [topics]);
-  const inherited = useMemo(() => inheritedFrom(isRoot ? [] : topics, form.parent), [topics, form.parent]);
+  const inherited = useMemo(() => inheritanceOf(isRoot ? [] : topics, form.parent), [topics, form.parent]);
   const wrong = problemsOf(form, isRoot);
   const problems = isChecked ? wrong : {};
   const onChange = (/** @type {Partial<Form>} */ change) => {
@@ -49,7 +53,11 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     try {
       const { name, parent: above, ...body } = bodyOf(form);
       // The one above all has no name and no place, and its address no id.
-      const kept = isRoot ? await put("/api/chat/topics", body) : topic ? await put(`/api/chat/topics/${encodeURIComponent(topic.id)}`, { name, parent: above, ...body }) : await post("/api/chat/topics", { name, parent: above, ...body });
+      const kept = isRoot
+        ? await put("/api/chat/topics", body)
+        : topic
+          ? await put(`/api/chat/topics/${encodeURIComponent(topic.id)}`, { name, parent: above, ...body })
+          : await post("/api/chat/topics", { name, parent: above, ...body });
       await fetchTopics();
       onDone?.(kept);
       onClose();
@@ -64,23 +72,108 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     class: "topic-dialog",
     isKept: form !== first,
     onClose,
-    footer: html`${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button><button type="submit" form="topic-form" class="button primary" disabled=${isSaving}>Save</button>`,
+    footer: html`${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" form="topic-form" class="button primary" disabled=${isSaving}>Save</button>`,
     children: html`<form id="topic-form" class="form" onSubmit=${save}>
-      ${isRoot
-        ? html`<p class="soft">What holds in every topic that says nothing else.</p>`
-        : html`<div class="form-pair">
-            ${h(Line, { label: "Name", problem: problems.name, children: html`<input class="field" autofocus aria-label="Name" aria-invalid=${problems.name ? "true" : null} value=${form.name} onInput=${(/** @type {Event} */ event) => onChange({ name: valueOf(event) })} />` })}
-            ${h(Line, { label: "Below", children: html`<select class="field" aria-label="Below" value=${form.parent} onChange=${(/** @type {Event} */ event) => onChange({ parent: valueOf(event) })}><option value="">(the top)</option>${parentsFor(rows, topic?.id ?? "new").map((row) => html`<option key=${row.topic.id} value=${row.topic.id} selected=${row.topic.id === form.parent}>${row.path}</option>`)}</select>` })}
-          </div>`}
-      ${h(Text, { ...fields, name: "system_prompt", label: "System prompt", lines: 6, above: inherited.system_prompt, nothing: "No system prompt" })}
-      ${h(Text, { ...fields, name: "instructions", label: "Instructions", lines: 3, above: inherited.instructions, nothing: "Said after the system prompt, or after what the model's family is told by default" })}
-      ${h(Text, { ...fields, name: "directives", label: "Style directives", lines: 3, above: inherited.style_directives.join("\n"), nothing: "One for each line, for instance: Answer in short sentences." })}
-      ${h(Line, { label: "Model", children: html`<input class="field mono" list="topic-models" aria-label="Model" placeholder=${inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat"} value=${form.model ?? ""} onInput=${(/** @type {Event} */ event) => onChange({ model: valueOf(event).trim() || null })} /><datalist id="topic-models">${about.value.models.map((model) => html`<option key=${model.id} value=${model.id}></option>`)}</datalist>` })}
+      ${
+        isRoot
+          ? html`<p class="soft">Applies to every topic that does not set its own value.</p>`
+          : html`<div class="form-pair">
+              ${h(Line, {
+                label: "Name",
+                problem: problems.name,
+                children: html`<input
+                  class="field"
+                  autofocus
+                  aria-label="Name"
+                  aria-invalid=${problems.name ? "true" : null}
+                  value=${form.name}
+                  onInput=${(/** @type {Event} */ event) => onChange({ name: valueOf(event) })}
+                />`,
+              })}
+              ${h(Line, {
+                label: "Below",
+                children: html`<select
+                  class="field"
+                  aria-label="Below"
+                  value=${form.parent}
+                  onChange=${(/** @type {Event} */ event) => onChange({ parent: valueOf(event) })}
+                >
+                  <option value="">(the top)</option>
+                  ${parentsFor(rows, topic?.id ?? "new").map(
+                    (row) => html`<option
+                      key=${row.topic.id}
+                      value=${row.topic.id}
+                      selected=${row.topic.id === form.parent}
+                    >
+                      ${row.path}
+                    </option>`,
+                  )}
+                </select>`,
+              })}
+            </div>`
+      }
+      ${h(Text, {
+        ...fields,
+        name: "system_prompt",
+        label: "System prompt",
+        lines: 6,
+        above: inherited.system_prompt,
+        nothing: "No system prompt",
+      })}
+      ${h(Text, {
+        ...fields,
+        name: "instructions",
+        label: "Instructions",
+        lines: 3,
+        above: inherited.instructions,
+        nothing: "Sent after the system prompt, or after the default prompt of the model's family",
+      })}
+      ${h(Text, {
+        ...fields,
+        name: "directives",
+        label: "Style directives",
+        lines: 3,
+        above: inherited.style_directives.join("\n"),
+        nothing: "One for each line, for instance: Answer in short sentences.",
+      })}
+      ${h(Line, {
+        label: "Model",
+        children: html`<input
+            class="field mono"
+            list="topic-models"
+            aria-label="Model"
+            placeholder=${inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat"}
+            value=${form.model ?? ""}
+            onInput=${(/** @type {Event} */ event) => onChange({ model: valueOf(event).trim() || null })}
+          />
+          <datalist id="topic-models">
+            ${about.value.models.map((model) => html`<option key=${model.id} value=${model.id}></option>`)}
+          </datalist>`,
+      })}
       ${h(Toolsets, fields)}
-      <details class="fold-block" open=${Object.keys(topic?.parameters ?? {}).length > 0}><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Parameters</span></summary>
-        <div class="fold-inside form-grid">${PARAMETERS.map(([name, label, usual]) =>
-          h(Line, { key: name, label, problem: problems[name], children: html`<input class="field number" inputmode=${["effort", "verbosity"].includes(name) ? null : "decimal"} aria-label=${label} aria-invalid=${problems[name] ? "true" : null} placeholder=${inherited.parameters[name] != null ? `${inherited.parameters[name]} (from above)` : usual} value=${form[name]} onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })} />` }),
-        )}</div>
+      <details class="fold-block" open=${Object.keys(topic?.parameters ?? {}).length > 0}>
+        <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Parameters</span></summary>
+        <div class="fold-inside form-grid">
+          ${PARAMETERS.map(([name, label, usual]) =>
+            h(Line, {
+              key: name,
+              label,
+              problem: problems[name],
+              children: html`<input
+                class="field number"
+                inputmode=${["effort", "verbosity"].includes(name) ? null : "decimal"}
+                aria-label=${label}
+                aria-invalid=${problems[name] ? "true" : null}
+                placeholder=${inherited.parameters[name] != null ? `${inherited.parameters[name]} (from above)` : usual}
+                value=${form[name]}
+                onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })}
+              />`,
+            }),
+          )}
+        </div>
       </details>
     </form>`,
   });
@@ -93,37 +186,85 @@ function valueOf(event) {
 
 /** @param {{ label: string, problem?: string, children: any, aside?: any, key?: string }} props */
 function Line({ label, problem, children, aside }) {
-  return html`<div class="form-line"><span class="form-label">${label}${aside ?? null}</span>${children}${problem ? html`<span class="field-problem" role="alert">${problem}</span>` : null}</div>`;
+  return html`<div class="form-line">
+    <span class="form-label">${label}${aside ?? null}</span>
+    ${children}
+    ${problem ? html`<span class="field-problem" role="alert">${problem}</span>` : null}
+  </div>`;
 }
 
-/** A text that can be as above, or the topic's own, even if that is none. @param {Fields & { name: "system_prompt" | "instructions" | "directives", label: string, lines: number, above: string, nothing: string }} props */
+/**
+ * A text that can be as above, or the topic's own, even if that is none.
+ * @param {Fields & { name: "system_prompt" | "instructions" | "directives", label: string, lines: number, above:
+ *   string, nothing: string }} props
+ */
 function Text({ form, onChange, name, label, lines, above, nothing }) {
   const value = form[name];
-  const aside = value === null ? html`<span class="faint">${above ? "from above" : ""}</span>` : html`<button type="button" class="link" onClick=${() => onChange({ [name]: null })}>${above ? "As above" : "Clear"}</button>`;
-  return h(Line, { label, aside, children: html`<textarea class="field tall" rows=${lines} aria-label=${label} placeholder=${above || nothing} value=${value ?? ""} onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })}></textarea>
-    ${value === "" && above ? html`<span class="faint">Empty: here none of it is said, whatever stands above.</span>` : null}` });
+  const aside =
+    value === null
+      ? html`<span class="faint">${above ? "from above" : ""}</span>`
+      : html`<button type="button" class="link" onClick=${() => onChange({ [name]: null })}>
+          ${above ? "As above" : "Clear"}
+        </button>`;
+  return h(Line, {
+    label,
+    aside,
+    children: html`<textarea
+        class="field tall"
+        rows=${lines}
+        aria-label=${label}
+        placeholder=${above || nothing}
+        value=${value ?? ""}
+        onInput=${(/** @type {Event} */ event) => onChange({ [name]: valueOf(event) })}
+      ></textarea>
+      ${
+        value === "" && above
+          ? html`<span class="faint">Empty: nothing is sent here, even if a topic above sets it.</span>`
+          : null
+      }`,
+  });
 }
 
 /** The toolsets that are configured; the page cannot name any other. @param {Fields} props */
 function Toolsets({ form, inherited, onChange }) {
-  const [known, setKnown] = useState(/** @type {string[]} */ ([]));
-  useEffect(() => {
-    get("/api/about").then((told) => setKnown(namesOf(told.toolsets)), () => {});
-  }, []);
+  const { value } = useResource("/api/about");
+  const known = namesOf(value?.toolsets);
   const own = form.toolsets;
   const names = [...new Set([...known, ...(own ?? inherited.toolsets)])].sort();
-  const aside = own === null ? html`<span class="faint">${inherited.toolsets.length ? `from above: ${inherited.toolsets.join(", ")}` : ""}</span>` : html`<button type="button" class="link" onClick=${() => onChange({ toolsets: null })}>${inherited.toolsets.length ? "As above" : "None"}</button>`;
+  const aside =
+    own === null
+      ? html`<span class="faint">
+          ${inherited.toolsets.length ? `from above: ${inherited.toolsets.join(", ")}` : ""}
+        </span>`
+      : html`<button type="button" class="link" onClick=${() => onChange({ toolsets: null })}>
+          ${inherited.toolsets.length ? "As above" : "None"}
+        </button>`;
   const toggle = (/** @type {string} */ name) => {
     const now = own ?? inherited.toolsets;
     onChange({ toolsets: now.includes(name) ? now.filter((each) => each !== name) : [...now, name] });
   };
   const chosen = own ?? inherited.toolsets;
-  return h(Line, { label: "Tools", aside, children: names.length
-    ? html`<div class="toolset-choice" role="group" aria-label="Toolsets">${names.map((name) => html`<label key=${name} class="check"><input type="checkbox" checked=${chosen.includes(name)} onChange=${() => toggle(name)} /> ${name}</label>`)}</div>`
-    : html`<p class="faint">${h(Icon, { name: "plug" })} No toolsets are configured. A table <code>[tools.NAME]</code> in sightline.toml makes one.</p>` });
+  return h(Line, {
+    label: "Tools",
+    aside,
+    children: names.length
+      ? html`<div class="toolset-choice" role="group" aria-label="Toolsets">
+          ${names.map(
+            (name) => html`<label key=${name} class="check">
+              <input type="checkbox" checked=${chosen.includes(name)} onChange=${() => toggle(name)} /> ${name}
+            </label>`,
+          )}
+        </div>`
+      : html`<p class="faint">
+          ${h(Icon, { name: "plug" })} No toolsets are configured. A table <code>[tools.NAME]</code> in sightline.toml
+          makes one.
+        </p>`,
+  });
 }
 
-/** @param {unknown} told names, or toolsets that have one @returns {string[]} */
-function namesOf(told) {
-  return Array.isArray(told) ? told.map((each) => (typeof each === "string" ? each : String(each?.name ?? ""))).filter(Boolean) : [];
+/** @param {unknown} toolsets names, or toolsets that have one @returns {string[]} */
+function namesOf(toolsets) {
+  return Array.isArray(toolsets)
+    ? toolsets.map((each) => (typeof each === "string" ? each : String(each?.name ?? ""))).filter(Boolean)
+    : [];
 }

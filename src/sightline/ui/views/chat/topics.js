@@ -1,31 +1,34 @@
 // @ts-check
-/** Topics: one is found or made by typing, the tree shows what is in each, and an editor says how models are asked in it. */
+/** The topic picker and the dialog with the tree of topics. */
 
-import { post, remove } from "../../api.js";
-import { counted, whole } from "../../state/format.js";
-import { creatable, found, tree, whyKept } from "../../state/topics.js";
-import { fetchTopics, useTopics } from "../../topics.js";
-import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { post, remove } from "../../kit/api.js";
+import { combobox } from "../../kit/combobox.js";
+import { countOf, whole } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { topicToCreate, findRows, tree, whyKept } from "./core/topics.js";
 import { TopicEditor } from "./topic-editor.js";
+import { fetchTopics, useTopics } from "./topic-feed.js";
 
-/** @import { Row, Topic } from "../../state/topics.js" */
+/** @import { Row, Topic } from "./core/topics.js" */
 
 export { TopicEditor } from "./topic-editor.js";
 
-/** One line of the list: a topic, no topic, or one that would be made. @typedef {{ key: string, label: string, detail: string, depth: number, isChosen: boolean, run: () => void }} Offer */
+/**
+ * One line of the list: a topic, no topic, or one that would be made.
+ * @typedef {{ key: string, label: string, detail: string, depth: number, isChosen: boolean, run: () => void }} Offer
+ */
 
 /**
  * `value` is the topic that is chosen now. With `canPickNone` "No topic" is offered too.
- * @param {{ value: string, onPick: (topic: string) => void, onClose: () => void, canPickNone?: boolean, title?: string }} props
+ * @param {{ value: string, onPick: (topic: string) => void, onClose: () => void, canPickNone?: boolean, title?: string
+ *   }} props
  */
 export function TopicPicker({ value, onPick, onClose, canPickNone = true, title = "Choose a topic" }) {
   const topics = useTopics();
   const [text, setText] = useState("");
-  const [chosen, setChosen] = useState(-1);
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   const rows = useMemo(() => tree(topics ?? []), [topics]);
   const pick = (/** @type {string} */ id) => {
     onClose();
@@ -41,42 +44,34 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
     }
   };
   // Which topics there are must be known before one can be new.
-  const offers = useMemo(() => (topics ? offered(rows, text, value, { canPickNone, pick, create }) : []), [rows, topics, text, value]);
-  const at = Math.min(chosen < 0 ? Math.max(offers.findIndex((each) => each.isChosen && !text), 0) : chosen, offers.length - 1);
-  useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [at, offers]);
-  /** Whether Enter was pressed before they were known: it is obeyed then. */
-  const isEntered = useRef(false);
-  useLayoutEffect(() => {
-    if (topics && isEntered.current) (isEntered.current = false, offers[at]?.run());
-  }, [topics]);
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
-    if (step) setChosen(Math.min(Math.max(at + step, 0), offers.length - 1));
-    else if (event.key === "Enter" && !topics) isEntered.current = true;
-    else if (event.key === "Enter") offers[at]?.run();
-    else return;
-    event.preventDefault();
-  };
-  return h(Dialog, {
+  const offers = useMemo(
+    () => (topics ? offersFor(rows, text, value, { canPickNone, pick, create }) : null),
+    [rows, topics, text, value],
+  );
+  return combobox({
+    id: "topic",
+    class: "topic-picker",
     title,
-    isBare: true,
-    class: "palette topic-picker",
+    label: title,
+    listLabel: "Topics",
+    placeholder: "A topic, or a new one: Work › Plans",
+    text,
+    onText: setText,
+    items: offers,
+    first: Math.max(
+      (offers ?? []).findIndex((each) => each.isChosen && !text),
+      0,
+    ),
+    nothing: html`<li class="palette-group" role="presentation">
+      No topic has this name. What is before ${BETWEEN_WORDS} must be a topic that exists.
+    </li>`,
+    keyOf: (each) => each.key,
+    itemClass: () => "topic-offer",
+    renderItem: (each) => html`<span class="cut" style=${{ paddingLeft: `${each.depth * 16}px` }}>${each.label}</span>
+      <span class="cut faint number">${each.detail}</span>
+      ${each.isChosen ? h(Icon, { name: "check" }) : null}`,
+    onTake: (offer) => offer.run(),
     onClose,
-    children: html`
-      <div class="palette-field">
-        ${h(Icon, { name: "search" })}
-        <input autofocus role="combobox" aria-expanded="true" aria-controls="topic-list" aria-activedescendant=${`topic-${at}`} aria-label=${title} placeholder="A topic, or a new one: Work › Plans" spellcheck=${false} autocomplete="off" value=${text}
-          onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setChosen(-1); isEntered.current = false; }} onKeyDown=${onKey} />
-        <kbd class="key">Esc</kbd>
-      </div>
-      <ul id="topic-list" class="palette-list" role="listbox" aria-label="Topics" ref=${list}>
-        ${topics === null ? html`<li class="palette-group" role="presentation">Loading…</li>` : null}
-        ${topics && !offers.length ? html`<li class="palette-group" role="presentation">No topic is named so. Above ${BETWEEN_WORDS} must be one that is there.</li>` : null}
-        ${offers.map((each, index) => html`<li key=${each.key} id=${`topic-${index}`} role="option" aria-selected=${index === at} class="palette-item topic-offer" onMouseMove=${() => setChosen(index)} onClick=${each.run}>
-          <span class="cut" style=${{ paddingLeft: `${each.depth * 16}px` }}>${each.label}</span><span class="cut faint number">${each.detail}</span>${each.isChosen ? h(Icon, { name: "check" }) : null}
-        </li>`)}
-      </ul>`,
   });
 }
 
@@ -88,17 +83,37 @@ const LATER = 300;
  * @param {readonly Row[]} rows
  * @param {string} text
  * @param {string} value
- * @param {{ canPickNone: boolean, pick: (id: string) => void, create: (wanted: { name: string, parent: string }) => void }} ways
+ * @param {{ canPickNone: boolean, pick: (id: string) => void, create: (wanted: { name: string, parent: string }) =>
+ *   void }} ways
  * @returns {Offer[]}
  */
-function offered(rows, text, value, { canPickNone, pick, create }) {
+function offersFor(rows, text, value, { canPickNone, pick, create }) {
   const isSearch = text.trim() !== "";
-  const known = found(rows, text).map(({ topic, depth, path }) => ({
-    key: topic.id, label: isSearch ? path : topic.name, detail: topic.total ? counted(topic.total, "pair") : "", depth: isSearch ? 0 : depth, isChosen: topic.id === value, run: () => pick(topic.id),
+  const known = findRows(rows, text).map(({ topic, depth, path }) => ({
+    key: topic.id,
+    label: isSearch ? path : topic.name,
+    detail: topic.total ? countOf(topic.total, "pair") : "",
+    depth: isSearch ? 0 : depth,
+    isChosen: topic.id === value,
+    run: () => pick(topic.id),
   }));
-  const none = canPickNone && !isSearch ? [{ key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") }] : [];
-  const made = isSearch ? creatable(rows, text) : null;
-  const making = made ? [{ key: "new", label: `Make “${made.name}”`, detail: made.above ? `below ${made.above}` : "a new topic", depth: 0, isChosen: false, run: () => void create(made) }] : [];
+  const none =
+    canPickNone && !isSearch
+      ? [{ key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") }]
+      : [];
+  const made = isSearch ? topicToCreate(rows, text) : null;
+  const making = made
+    ? [
+        {
+          key: "new",
+          label: `Make “${made.name}”`,
+          detail: made.above ? `below ${made.above}` : "a new topic",
+          depth: 0,
+          isChosen: false,
+          run: () => void create(made),
+        },
+      ]
+    : [];
   return [...none, ...known, ...making];
 }
 
@@ -113,24 +128,64 @@ export function TopicsDialog({ onClose }) {
     title: "Topics",
     class: "topics-dialog",
     onClose,
-    footer: html`<button type="button" class="button" onClick=${() => setEdited({ topic: null, parent: "" })}>${h(Icon, { name: "plus" })}New topic</button><span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Close</button>`,
+    footer: html`<button type="button" class="button" onClick=${() => setEdited({ topic: null, parent: "" })}>
+        ${h(Icon, { name: "plus" })}New topic
+      </button>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Close</button>`,
     children: html`
-      <p class="soft">What a topic does not say, it has from the one above it.</p>
+      <p class="soft">A topic inherits what it does not set from the topic above it.</p>
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
       <ul class="topic-tree" aria-label="Topics">
-        ${root ? h(TopicRow, { key: "root", topic: root, topics: topics ?? [], label: "Everywhere", depth: 0, onEdit: setEdited }) : null}
-        ${rows.map(({ topic, depth, path }) => h(TopicRow, { key: topic.id, topic, topics: topics ?? [], label: path, depth: depth + (root ? 1 : 0), onEdit: setEdited }))}
+        ${
+          root
+            ? h(TopicRow, {
+                key: "root",
+                topic: root,
+                topics: topics ?? [],
+                label: "Everywhere",
+                depth: 0,
+                onEdit: setEdited,
+              })
+            : null
+        }
+        ${rows.map(({ topic, depth, path }) =>
+          h(TopicRow, {
+            key: topic.id,
+            topic,
+            topics: topics ?? [],
+            label: path,
+            depth: depth + (root ? 1 : 0),
+            onEdit: setEdited,
+          }),
+        )}
       </ul>
-      ${topics && !rows.length ? html`<p class="rules-empty soft">There are no topics yet. A topic has a system prompt, a model and tools of its own.</p>` : null}`,
+      ${
+        topics && !rows.length
+          ? html`<p class="rules-empty soft">
+              There are no topics yet. A topic has a system prompt, a model and tools of its own.
+            </p>`
+          : null
+      }`,
   });
 }
 
-/** @param {{ topic: Topic, topics: readonly Topic[], label: string, depth: number, onEdit: (edited: { topic: Topic | null, parent: string }) => void, key?: string }} props */
+/**
+ * @param {{ topic: Topic, topics: readonly Topic[], label: string, depth: number, onEdit: (edited: { topic: Topic |
+ *   null, parent: string }) => void, key?: string }} props
+ */
 function TopicRow({ topic, topics, label, depth, onEdit }) {
   const isRoot = topic.id === "";
   const why = isRoot ? "" : whyKept(topics, topic);
   const [isAsking, setAsking] = useState(false);
-  const marks = [topic.system_prompt ? "system prompt" : "", topic.style_directives?.length ? "style" : "", topic.model ?? "", topic.toolsets?.length ? counted(topic.toolsets.length, "toolset") : ""].filter(Boolean).join(" · ");
+  const marks = [
+    topic.system_prompt ? "system prompt" : "",
+    topic.style_directives?.length ? "style" : "",
+    topic.model ?? "",
+    topic.toolsets?.length ? countOf(topic.toolsets.length, "toolset") : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
   const drop = async () => {
     if (why) return void setAsking(!isAsking);
     if (!isAsking) return void setAsking(true);
@@ -144,12 +199,50 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
     return undefined;
   };
   return html`<li class="topic-row" style=${{ paddingLeft: `${depth * 18 + 8}px` }}>
-    <span class="topic-name"><span class="cut">${isRoot ? "Everywhere" : topic.name}</span>${marks ? html`<span class="cut faint">${marks}</span>` : null}</span>
-    <span class="number soft topic-counts" title=${`${counted(topic.direct ?? 0, "pair")} in it, ${whole(topic.total ?? 0)} with those below`}>${whole(topic.direct ?? 0)}${topic.total !== topic.direct ? html` <span class="faint">/ ${whole(topic.total ?? 0)}</span>` : null}</span>
+    <span class="topic-name">
+      <span class="cut">${isRoot ? "Everywhere" : topic.name}</span>
+      ${marks ? html`<span class="cut faint">${marks}</span>` : null}
+    </span>
+    <span
+      class="number soft topic-counts"
+      title=${`${countOf(topic.direct ?? 0, "pair")} in it, ${whole(topic.total ?? 0)} with those below`}
+    >
+      ${whole(topic.direct ?? 0)}
+      ${topic.total !== topic.direct ? html` <span class="faint">/ ${whole(topic.total ?? 0)}</span>` : null}
+    </span>
     <span class="topic-buttons">
-      <button type="button" class="button quiet icon" aria-label=${`New topic below ${label}`} title="New topic below it" onClick=${() => onEdit({ topic: null, parent: topic.id })}>${h(Icon, { name: "plus" })}</button>
-      <button type="button" class="button quiet icon" aria-label=${`Edit ${label}`} title="Edit" onClick=${() => onEdit({ topic, parent: topic.parent })}>${h(Icon, { name: "edit" })}</button>
-      ${isRoot ? html`<span class="button quiet icon" aria-hidden="true"></span>` : html`<button type="button" class=${isAsking && !why ? "button danger" : "button quiet icon"} aria-label=${isAsking && !why ? `Delete ${label} now` : `Delete ${label}`} title=${why || "Delete"} onClick=${() => void drop()} onBlur=${() => why || setTimeout(() => setAsking(false), LATER)}>${isAsking && !why ? "Delete" : h(Icon, { name: "trash" })}</button>`}
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label=${`New topic below ${label}`}
+        title="New topic below it"
+        onClick=${() => onEdit({ topic: null, parent: topic.id })}
+      >
+        ${h(Icon, { name: "plus" })}
+      </button>
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label=${`Edit ${label}`}
+        title="Edit"
+        onClick=${() => onEdit({ topic, parent: topic.parent })}
+      >
+        ${h(Icon, { name: "edit" })}
+      </button>
+      ${
+        isRoot
+          ? html`<span class="button quiet icon" aria-hidden="true"></span>`
+          : html`<button
+              type="button"
+              class=${isAsking && !why ? "button danger" : "button quiet icon"}
+              aria-label=${isAsking && !why ? `Delete ${label} now` : `Delete ${label}`}
+              title=${why || "Delete"}
+              onClick=${() => void drop()}
+              onBlur=${() => why || setTimeout(() => setAsking(false), LATER)}
+            >
+              ${isAsking && !why ? "Delete" : h(Icon, { name: "trash" })}
+            </button>`
+      }
     </span>
     ${isAsking && why ? html`<p class="topic-why" role="alert">${why}</p>` : null}
   </li>`;

@@ -1,19 +1,29 @@
 // @ts-check
-/** Chats from elsewhere, and this one for elsewhere. What an import would bring is counted before anything is taken. */
+/** Import and export of chats. What an import would add is counted before anything is imported. */
 
-import { bytes, upload } from "../../api.js";
-import { counted, whole } from "../../state/format.js";
-import { sized } from "../../state/attachments.js";
+import { bytes, upload } from "../../kit/api.js";
+import { countOf, whole } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { formatBytes } from "./core/attachments.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
-/** @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", told: Counted | null, problem: string }} Candidate */
+/**
+ * @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", report: Counted | null,
+ *   problem:
+ *   string }} Candidate
+ */
 
 const LARGEST = 200 * 1024 * 1024;
-const FORMATS = /** @type {Record<string, string>} */ ({ chatgpt: "ChatGPT export", claude: "Claude export", maichat: "MaiChat JSON", sightline: "Sightline JSON", markdown: "Markdown" });
+const FORMATS = /** @type {Record<string, string>} */ ({
+  chatgpt: "ChatGPT export",
+  claude: "Claude export",
+  maichat: "MaiChat JSON",
+  sightline: "Sightline JSON",
+  markdown: "Markdown",
+});
 const MOST_PROBLEMS = 20;
 
 /** @param {{ onClose: () => void, files?: readonly File[] }} props */
@@ -21,38 +31,43 @@ export function ImportDialog({ onClose, files = [] }) {
   const [list, setList] = useState(/** @type {Candidate[]} */ ([]));
   const [isOver, setOver] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const change = (/** @type {File} */ file, /** @type {Partial<Candidate>} */ to) => setList((now) => now.map((each) => (each.file === file ? { ...each, ...to } : each)));
+  const change = (/** @type {File} */ file, /** @type {Partial<Candidate>} */ to) =>
+    setList((now) => now.map((each) => (each.file === file ? { ...each, ...to } : each)));
   const look = async (/** @type {File} */ file) => {
     try {
-      if (file.size > LARGEST) throw new Error(`It has ${sized(file.size)}; ${sized(LARGEST)} are the most.`);
-      change(file, { state: "ready", told: await upload(addressOf(file, true), file) });
+      if (file.size > LARGEST)
+        throw new Error(`It has ${formatBytes(file.size)}; ${formatBytes(LARGEST)} are the most.`);
+      change(file, { state: "ready", report: await upload(addressOf(file, true), file) });
     } catch (error) {
       change(file, { state: "failed", problem: wordsOf(error) });
     }
   };
   const add = (/** @type {readonly File[]} */ more) => {
-    setList((now) => [...now, ...more.map((file) => /** @type {Candidate} */ ({ file, state: "reading", told: null, problem: "" }))]);
+    setList((now) => [
+      ...now,
+      ...more.map((file) => /** @type {Candidate} */ ({ file, state: "reading", report: null, problem: "" })),
+    ]);
     for (const file of more) void look(file);
   };
   useEffect(() => {
     if (files.length) add(files);
   }, []);
-  const ready = list.filter((each) => each.state === "ready" && (each.told?.pairs ?? 0) > 0);
-  const pairs = ready.reduce((sum, each) => sum + (each.told?.pairs ?? 0), 0);
+  const ready = list.filter((each) => each.state === "ready" && (each.report?.pairs ?? 0) > 0);
+  const pairs = ready.reduce((sum, each) => sum + (each.report?.pairs ?? 0), 0);
   const isBusy = list.some((each) => each.state === "reading" || each.state === "importing");
   const take = async () => {
     let taken = 0;
     for (const { file } of ready) {
       change(file, { state: "importing" });
       try {
-        const told = await upload(addressOf(file, false), file);
-        taken += told.pairs;
-        change(file, { state: "done", told });
+        const report = await upload(addressOf(file, false), file);
+        taken += report.pairs;
+        change(file, { state: "done", report });
       } catch (error) {
         change(file, { state: "failed", problem: wordsOf(error) });
       }
     }
-    if (taken) toast(`${counted(taken, "pair")} imported.`);
+    if (taken) toast(`${countOf(taken, "pair")} imported.`);
   };
   /** @param {DragEvent} event */
   const dropped = (event) => {
@@ -65,16 +80,60 @@ export function ImportDialog({ onClose, files = [] }) {
     class: "transfer-dialog",
     isKept: list.length > 0,
     onClose,
-    footer: html`<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>${list.some((each) => each.state === "done") ? "Close" : "Cancel"}</button>
-      <button type="button" class="button primary" disabled=${!pairs || isBusy} onClick=${() => void take()}>${pairs ? `Import ${counted(pairs, "pair")}` : "Import"}</button>`,
+    footer: html`<span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>
+        ${list.some((each) => each.state === "done") ? "Close" : "Cancel"}
+      </button>
+      <button type="button" class="button primary" disabled=${!pairs || isBusy} onClick=${() => void take()}>
+        ${pairs ? `Import ${countOf(pairs, "pair")}` : "Import"}
+      </button>`,
     children: html`
-      <p class="soft">Exports of ChatGPT (<code>conversations.json</code>) and Claude, MaiChat and Sightline JSON, and Markdown. What is here already is skipped.</p>
-      <div class=${isOver ? "drop-place is-over" : "drop-place"} onDragOver=${(/** @type {DragEvent} */ event) => (event.preventDefault(), setOver(true))} onDragLeave=${() => setOver(false)} onDrop=${dropped}>
-        <input ref=${input} class="unseen" type="file" multiple accept=".json,.jsonl,.md,.markdown,.txt,application/json,text/markdown" tabindex="-1" aria-hidden="true" onChange=${(/** @type {Event} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); add([...(field.files ?? [])]); field.value = ""; }} />
-        <p>Drop files here, or <button type="button" class="link" onClick=${() => input.current?.click()}>choose them</button>.</p>
-        <p class="faint">They are read first; nothing is taken before you say so.</p>
+      <p class="soft">
+        Exports of ChatGPT (
+        <code>conversations.json</code>
+        ) and Claude, MaiChat and Sightline JSON, and Markdown. What is here already is skipped.
+      </p>
+      <div
+        class=${isOver ? "drop-place is-over" : "drop-place"}
+        onDragOver=${(/** @type {DragEvent} */ event) => (event.preventDefault(), setOver(true))}
+        onDragLeave=${() => setOver(false)}
+        onDrop=${dropped}
+      >
+        <input
+          ref=${input}
+          class="unseen"
+          type="file"
+          multiple
+          accept=".json,.jsonl,.md,.markdown,.txt,application/json,text/markdown"
+          tabindex="-1"
+          aria-hidden="true"
+          onChange=${(/** @type {Event} */ event) => {
+            const field = /** @type {HTMLInputElement} */ (event.target);
+            add([...(field.files ?? [])]);
+            field.value = "";
+          }}
+        />
+        <p>
+          Drop files here, or <button type="button" class="link" onClick=${() => input.current?.click()}>
+            choose them
+          </button>
+          .
+        </p>
+        <p class="faint">They are read first; nothing is imported before you confirm.</p>
       </div>
-      ${list.length ? html`<ul class="import-list" aria-label="Files">${list.map((each, index) => h(ImportRow, { key: String(index), candidate: each, onRemove: () => setList(list.filter((other) => other !== each)) }))}</ul>` : null}`,
+      ${
+        list.length
+          ? html`<ul class="import-list" aria-label="Files">
+              ${list.map((each, index) =>
+                h(ImportRow, {
+                  key: String(index),
+                  candidate: each,
+                  onRemove: () => setList(list.filter((other) => other !== each)),
+                }),
+              )}
+            </ul>`
+          : null
+      }`,
   });
 }
 
@@ -91,15 +150,56 @@ function wordsOf(error) {
 
 /** @param {{ candidate: Candidate, onRemove: () => void, key?: string }} props */
 function ImportRow({ candidate, onRemove }) {
-  const { file, state, told, problem } = candidate;
+  const { file, state, report, problem } = candidate;
   const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
-  const problems = told?.problems ?? [];
+  const problems = report?.problems ?? [];
   return html`<li class=${`import-row ${state}`}>
-    <div class="import-head"><b class="cut">${file.name}</b><span class="faint number">${sized(file.size)}</span><span class="shell-gap"></span>${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
-      ${state === "ready" || state === "failed" ? html`<button type="button" class="button quiet icon" aria-label=${`Leave out ${file.name}`} onClick=${onRemove}>${h(Icon, { name: "close" })}</button>` : null}</div>
-    ${told ? html`<p class="number soft">${FORMATS[told.format] ?? told.format}: ${counted(told.pairs, "pair")}${told.topics ? `, ${counted(told.topics, "topic")}` : ""}${told.skipped ? `; ${whole(told.skipped)} skipped` : ""}</p>` : null}
+    <div class="import-head">
+      <b class="cut">${file.name}</b>
+      <span class="faint number">${formatBytes(file.size)}</span>
+      <span class="shell-gap"></span>
+      ${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
+      ${
+        state === "ready" || state === "failed"
+          ? html`<button
+              type="button"
+              class="button quiet icon"
+              aria-label=${`Leave out ${file.name}`}
+              onClick=${onRemove}
+            >
+              ${h(Icon, { name: "close" })}
+            </button>`
+          : null
+      }
+    </div>
+    ${
+      report
+        ? html`<p class="number soft">
+            ${FORMATS[report.format] ?? report.format}: ${countOf(report.pairs, "pair")}
+            ${report.topics ? `, ${countOf(report.topics, "topic")}` : ""}
+            ${report.skipped ? `; ${whole(report.skipped)} skipped` : ""}
+          </p>`
+        : null
+    }
     ${problem ? html`<p class="bad" role="alert">${problem}</p>` : null}
-    ${problems.length ? html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(problems.length, "problem")}</span></summary><ul class="fold-inside import-problems">${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}${problems.length > MOST_PROBLEMS ? html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>` : null}</ul></details>` : null}
+    ${
+      problems.length
+        ? html`<details class="fold-block">
+            <summary>
+              <span class="fold-mark" aria-hidden="true"></span>
+              <span class="fold-title">${countOf(problems.length, "problem")}</span>
+            </summary>
+            <ul class="fold-inside import-problems">
+              ${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}
+              ${
+                problems.length > MOST_PROBLEMS
+                  ? html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>`
+                  : null
+              }
+            </ul>
+          </details>`
+        : null
+    }
   </li>`;
 }
 
@@ -114,7 +214,7 @@ const KINDS = /** @type {const} */ ([
  * @param {string} path
  * @param {string} name
  */
-export async function saved(path, name) {
+export async function saveFile(path, name) {
   try {
     const address = URL.createObjectURL(new Blob([/** @type {any} */ (await bytes(path))]));
     const link = document.createElement("a");
@@ -136,26 +236,58 @@ export function ExportDialog({ view, filter, onClose }) {
   const [isWhole, setWhole] = useState(false);
   const [isSaving, setSaving] = useState(false);
   const save = async () => {
-    const query = new URLSearchParams({ view, as: kind, filter: isAll ? "" : filter, whole_topics: isWhole ? "1" : "0" });
+    const query = new URLSearchParams({
+      view,
+      as: kind,
+      filter: isAll ? "" : filter,
+      whole_topics: isWhole ? "1" : "0",
+    });
     const ending = KINDS.find(([name]) => name === kind)?.[3] ?? "txt";
     setSaving(true);
-    if (await saved(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
+    if (await saveFile(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
     else setSaving(false);
   };
   return h(Dialog, {
     title: "Export the chat",
     class: "transfer-dialog",
     onClose,
-    footer: html`<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="button primary" disabled=${isSaving} onClick=${() => void save()}>${isSaving ? "Preparing…" : "Download"}</button>`,
+    footer: html`<span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button type="button" class="button primary" disabled=${isSaving} onClick=${() => void save()}>
+        ${isSaving ? "Preparing…" : "Download"}
+      </button>`,
     children: html`
-      <fieldset class="choices"><legend>As</legend>
-        ${KINDS.map(([name, label, help]) => html`<label key=${name} class="choice"><input type="radio" name="export-kind" checked=${kind === name} onChange=${() => setKind(name)} /><span><b>${label}</b><span class="faint">${help}</span></span></label>`)}
+      <fieldset class="choices">
+        <legend>As</legend>
+        ${KINDS.map(
+          ([name, label, help]) => html`<label key=${name} class="choice">
+            <input type="radio" name="export-kind" checked=${kind === name} onChange=${() => setKind(name)} />
+            <span><b>${label}</b><span class="faint">${help}</span></span>
+          </label>`,
+        )}
       </fieldset>
-      <fieldset class="choices"><legend>Which</legend>
-        ${filter.trim() ? html`<label class="choice"><input type="radio" name="export-range" checked=${!isAll} onChange=${() => setAll(false)} /><span><b>What the filter shows</b><code class="faint cut">${filter}</code></span></label>` : null}
-        <label class="choice"><input type="radio" name="export-range" checked=${isAll} onChange=${() => setAll(true)} /><span><b>The whole chat</b></span></label>
+      <fieldset class="choices">
+        <legend>Which</legend>
+        ${
+          filter.trim()
+            ? html`<label class="choice">
+                <input type="radio" name="export-range" checked=${!isAll} onChange=${() => setAll(false)} />
+                <span><b>What the filter shows</b><code class="faint cut">${filter}</code></span>
+              </label>`
+            : null
+        }
+        <label class="choice">
+          <input type="radio" name="export-range" checked=${isAll} onChange=${() => setAll(true)} />
+          <span><b>The whole chat</b></span>
+        </label>
       </fieldset>
-      ${kind === "jsonl" ? html`<label class="check"><input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for each topic, instead of one for each pair</label>` : null}`,
+      ${
+        kind === "jsonl"
+          ? html`<label class="check">
+              <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for
+              each topic, instead of one for each pair
+            </label>`
+          : null
+      }`,
   });
 }

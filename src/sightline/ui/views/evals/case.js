@@ -1,31 +1,36 @@
 // @ts-check
-/** One case on one target: what was sent, what came back, and what every grader saw in it. */
+/** One case on one target: the request, the answer, and the results of every grader. */
 
-import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "../../eval-feed.js";
-import { canHold } from "../../holding.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go, toExchange } from "../../navigation.js";
-import { neighbour, scored, shownRows, trialStanding, trialToOpen } from "../../state/evals.js";
-import { exchangeOf, noteKind, turnMessages, verdictStanding } from "../../state/evals-case.js";
-import { counted, duration, money, whole } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { AnswerBody } from "../../kit/answer.js";
+import { CopyButton } from "../../kit/copy.js";
+import { countOf, duration, money, whole } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go, toExchange } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
-import { AnswerBody } from "../chat/answer.js";
+import { canHold } from "../interception/feed.js";
+import { exchangeOf, noteKind, turnMessages, verdictStanding } from "./core/case.js";
+import { neighbour, formatScore, filterRows, trialStanding, trialToOpen } from "./core/evals.js";
 import { NotThere } from "./eval.js";
+import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
 import { SaveDialog, useSaving } from "./saving.js";
 import { ScoreTree } from "./scores.js";
 import { Source } from "./source.js";
 
-/** @import { Eval } from "../../state/evals.js" */
-/** @import { Case, Message, Turn } from "../../state/evals-case.js" */
+/** @import { Eval } from "./core/evals.js" */
+/** @import { Case, Message, Turn } from "./core/case.js" */
 /** @import { Saving } from "./saving.js" */
 
-/** `filter` and `order` are those of the run's matrix: the way back, and which case is the next. @param {{ id: string, name: string, target: string, trial: number, filter?: string, order?: string, key?: string }} props */
+/**
+ * `filter` and `order` are those of the run's matrix: the way back, and which case is the next.
+ * @param {{ id: string, name: string, target: string, trial: number, filter?: string, order?: string, key?: string }}
+ *   props
+ */
 export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   const { value: shown, trouble, again } = useEvalCase(id, name, target, trial);
   const { value: run } = useEval(id);
@@ -33,13 +38,17 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   // Before the next key, which may already be the way back.
   useLayoutEffect(() => rememberCell(id, name, target), []);
   const among = { ...(filter && { filter }), ...(order && { order }) };
-  const rows = useMemo(() => (run ? shownRows(run.matrix, filter, order === "suite" ? "suite" : "worst") : []), [run, filter, order]);
+  const rows = useMemo(
+    () => (run ? filterRows(run.matrix, filter, order === "suite" ? "suite" : "worst") : []),
+    [run, filter, order],
+  );
   const step = (/** @type {1 | -1} */ by) => {
     const next = neighbour(rows, name, target, by);
     if (next) go({ view: "eval-case", id, ...next, ...among });
     else toast(by > 0 ? "This is the last case." : "This is the first case.");
   };
-  const to = (/** @type {string} */ other, /** @type {number} */ number) => go({ view: "eval-case", id, case: name, target: other, trial: number, ...among });
+  const to = (/** @type {string} */ other, /** @type {number} */ number) =>
+    go({ view: "eval-case", id, case: name, target: other, trial: number, ...among });
   const back = { view: /** @type {const} */ ("eval"), id, ...among };
   const runAgain = async () => {
     const now = await rerun(id, [name], target);
@@ -51,7 +60,16 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   const editAgain = async () => {
     const now = await rerunHeld(id, name, target, toExchange);
     if (!now) return;
-    const close = toast("Its request is held as soon as it would leave.", { hint: "Change it there and send it: the answer is graded, and the change can be saved in the suite from the case.", action: { label: "Back to the case", run: () => { close(); go({ view: "eval-case", id: now.run, case: name, target, trial: now.run === id ? trial : 0 }); } } });
+    const close = toast("Its request is held before it is sent.", {
+      hint: "Edit and send it. The answer is graded, and the edit can be saved in the suite from the case.",
+      action: {
+        label: "Back to the case",
+        run: () => {
+          close();
+          go({ view: "eval-case", id: now.run, case: name, target, trial: now.run === id ? trial : 0 });
+        },
+      },
+    });
   };
   const ownCells = run?.matrix.find((each) => each.case === name)?.cells ?? [];
   const trials = ownCells.find((cell) => cell.target === target)?.trials ?? [];
@@ -61,26 +79,79 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       { keys: "n", also: ["]"], label: "Next case", group: "Case", run: () => step(1) },
       { keys: "p", also: ["["], label: "Case before", group: "Case", run: () => step(-1) },
       { keys: "r", label: "Run the case again", group: "Case", run: () => void runAgain() },
-      { keys: "e", label: "Open the request in the editor", group: "Case", run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }) },
-      { keys: "w", label: "Exact wire", group: "Case", run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "wire" }) },
-      { keys: "E", label: "Edit the request and run the case again", group: "Case", run: () => shown && exchangeOf(shown) && canHold.value && void editAgain() },
-      { keys: "t", label: "Next target", group: "Case", run: () => { const cells = ownCells.filter((cell) => cell.trials.length); const next = cells[(cells.findIndex((cell) => cell.target === target) + 1) % cells.length]; if (next) to(next.target, trialToOpen(next)); } },
-      { keys: "T", label: "Next try", group: "Case", run: () => trials.length > 1 && to(target, trials[(trials.findIndex((each) => each.trial === trial) + 1) % trials.length].trial) },
+      {
+        keys: "e",
+        label: "Open the request in the editor",
+        group: "Case",
+        run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }),
+      },
+      {
+        keys: "w",
+        label: "Exact wire",
+        group: "Case",
+        run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "wire" }),
+      },
+      {
+        keys: "E",
+        label: "Edit the request and run the case again",
+        group: "Case",
+        run: () => shown && exchangeOf(shown) && canHold.value && void editAgain(),
+      },
+      {
+        keys: "t",
+        label: "Next target",
+        group: "Case",
+        run: () => {
+          const cells = ownCells.filter((cell) => cell.trials.length);
+          const next = cells[(cells.findIndex((cell) => cell.target === target) + 1) % cells.length];
+          if (next) to(next.target, trialToOpen(next));
+        },
+      },
+      {
+        keys: "T",
+        label: "Next try",
+        group: "Case",
+        run: () =>
+          trials.length > 1 &&
+          to(target, trials[(trials.findIndex((each) => each.trial === trial) + 1) % trials.length].trial),
+      },
     ],
     [rows, shown, name, target, trial],
   );
   if (!shown) return h(NotThere, { trouble, again, what: "This case" });
   return html`<main class="runs-view case-view" aria-label="Case">
-    ${h(Head, { shown, run, back: hashOf(back), onStep: step, onOpen: to, onRerun: () => void runAgain(), onEdit: () => void editAgain() })}
-    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
+    ${h(Head, {
+      shown,
+      run,
+      back: hashOf(back),
+      onStep: step,
+      onOpen: to,
+      onRerun: () => void runAgain(),
+      onEdit: () => void editAgain(),
+    })}
+    ${
+      trouble
+        ? html`<p class="stale" role="status">
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
+          </p>`
+        : null
+    }
     <div class="case-body">
       <div class="case-talk">
         ${h(Fault, { shown })}
-        ${h(Changed, { id, shown, saving })}
+        ${h(EditNote, { id, shown, saving })}
         ${shown.turns.length ? h(Turns, { id, shown }) : h(Talk, { id, shown })}
       </div>
       <aside class="case-side" aria-label="Grading">
-        <section class="case-scores"><h2>Graders</h2>${shown.reason && !shown.error ? html`<p class="soft">${shown.reason}</p>` : null}${shown.scores.length || !shown.turns.some((turn) => turn.scores.length) ? h(ScoreTree, { scores: shown.scores, label: "Graders" }) : html`<p class="soft">Each turn was graded by itself.</p>`}</section>
+        <section class="case-scores">
+          <h2>Graders</h2>
+          ${shown.reason && !shown.error ? html`<p class="soft">${shown.reason}</p>` : null}
+          ${
+            shown.scores.length || !shown.turns.some((turn) => turn.scores.length)
+              ? h(ScoreTree, { scores: shown.scores, label: "Graders" })
+              : html`<p class="soft">Each turn was graded by itself.</p>`
+          }
+        </section>
         ${h(Notes, { shown })}
         ${h(Wire, { shown })}
         ${h(Source, { run: id, shown, saving, onRerun: () => void runAgain() })}
@@ -90,42 +161,159 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   </main>`;
 }
 
-/** @param {{ shown: Case, run: Eval | null, back: string, onStep: (by: 1 | -1) => void, onOpen: (target: string, trial: number) => void, onRerun: () => void, onEdit: () => void }} props */
+/**
+ * @param {{ shown: Case, run: Eval | null, back: string, onStep: (by: 1 | -1) => void, onOpen: (target: string, trial:
+ *   number) => void, onRerun: () => void, onEdit: () => void }} props
+ */
 function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
   const row = run?.matrix.find((each) => each.case === shown.case);
   const trials = row?.cells.find((cell) => cell.target === shown.target)?.trials ?? [];
   const exchange = exchangeOf(shown);
-  const facts = [shown.model && shown.model !== shown.target ? shown.model : "", shown.usage?.input_tokens != null ? `${whole(shown.usage.input_tokens)} in, ${whole(shown.usage.output_tokens) || "?"} out` : "", shown.seconds != null ? duration(shown.seconds) : "", shown.cost ? money(shown.cost) : "", shown.cached ? "answer from the cache" : ""].filter(Boolean);
+  const facts = [
+    shown.model && shown.model !== shown.target ? shown.model : "",
+    shown.usage?.input_tokens != null
+      ? `${whole(shown.usage.input_tokens)} in, ${whole(shown.usage.output_tokens) || "?"} out`
+      : "",
+    shown.seconds != null ? duration(shown.seconds) : "",
+    shown.cost ? money(shown.cost) : "",
+    shown.cached ? "answer from the cache" : "",
+  ].filter(Boolean);
   const standing = trialStanding({ status: shown.status, verdict: shown.verdict });
   return html`<header class="runs-head">
-    <a class="button quiet icon" href=${back} aria-label="Back to the run" title="Back to the run (Esc)">${h(Icon, { name: "back" })}</a>
-    <div class="runs-title"><h1 class="cut" title=${shown.case}><bdi>${shown.case}</bdi></h1><p class="soft cut">${[run?.name, ...facts].filter(Boolean).join(" · ")}</p></div>
-    ${h(Mark, { standing, isNamed: true })}${shown.score === null ? null : html`<b class="case-score number">${scored(shown.score)}</b>`}
-    <span class="case-steps"><button type="button" class="button quiet icon" aria-label="Case before" title="Case before (p)" onClick=${() => onStep(-1)}>${h(Icon, { name: "up" })}</button><button type="button" class="button quiet icon" aria-label="Next case" title="Next case (n)" onClick=${() => onStep(1)}>${h(Icon, { name: "down" })}</button></span>
-    ${exchange ? html`<a class="button" href=${hashOf({ view: "request", id: exchange, tab: "sections" })} title="The request as it was sent, section by section (e)">${h(Icon, { name: "edit" })}<span class="wide-only">Open in the editor</span><span class="narrow-only">Request</span></a>` : null}
-    ${exchange && canHold.value ? html`<button type="button" class="button" title="Run the case again, with its request held in the editor before it leaves (Shift E)" onClick=${onEdit}>${h(Icon, { name: "pause" })}<span class="wide-only">Edit and re-run</span><span class="narrow-only">Edit</span></button>` : null}
-    <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>${h(Icon, { name: "replay" })}Re-run</button>
+    <a class="button quiet icon" href=${back} aria-label="Back to the run" title="Back to the run (Esc)">
+      ${h(Icon, { name: "back" })}
+    </a>
+    <div class="runs-title">
+      <h1 class="cut" title=${shown.case}><bdi>${shown.case}</bdi></h1>
+      <p class="soft cut">${[run?.name, ...facts].filter(Boolean).join(" · ")}</p>
+    </div>
+    ${h(Mark, { standing, isNamed: true })}
+    ${shown.score === null ? null : html`<b class="case-score number">${formatScore(shown.score)}</b>`}
+    <span class="case-steps">
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label="Case before"
+        title="Case before (p)"
+        onClick=${() => onStep(-1)}
+      >
+        ${h(Icon, { name: "up" })}
+      </button>
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label="Next case"
+        title="Next case (n)"
+        onClick=${() => onStep(1)}
+      >
+        ${h(Icon, { name: "down" })}
+      </button>
+    </span>
+    ${
+      exchange
+        ? html`<a
+            class="button"
+            href=${hashOf({ view: "request", id: exchange, tab: "sections" })}
+            title="The request as it was sent, section by section (e)"
+          >
+            ${h(Icon, { name: "edit" })}
+            <span class="wide-only">Open in the editor</span>
+            <span class="narrow-only">Request</span>
+          </a>`
+        : null
+    }
+    ${
+      exchange && canHold.value
+        ? html`<button
+            type="button"
+            class="button"
+            title="Run the case again, with its request held in the editor before it is sent (Shift E)"
+            onClick=${onEdit}
+          >
+            ${h(Icon, { name: "pause" })}
+            <span class="wide-only">Edit and re-run</span>
+            <span class="narrow-only">Edit</span>
+          </button>`
+        : null
+    }
+    <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>
+      ${h(Icon, { name: "replay" })}Re-run
+    </button>
     <div class="case-choices">
-      ${row && row.cells.length > 1 ? html`<div class="segmented" role="radiogroup" aria-label="Target">${row.cells.map((cell) => html`<button key=${cell.target} type="button" role="radio" aria-checked=${cell.target === shown.target} disabled=${!cell.trials.length} onClick=${() => onOpen(cell.target, trialToOpen(cell))}>${cell.target}</button>`)}</div>` : html`<span class="soft">${shown.target}</span>`}
-      ${trials.length > 1 ? html`<div class="segmented" role="radiogroup" aria-label="Try">${trials.map((trial) => html`<button key=${trial.trial} type="button" role="radio" aria-checked=${trial.trial === shown.trial} aria-label=${`Try ${trial.trial + 1}: ${trialStanding(trial)}`} onClick=${() => onOpen(shown.target, trial.trial)}>${trial.trial + 1} ${h(Mark, { standing: trialStanding(trial) })}</button>`)}</div>` : null}
+      ${
+        row && row.cells.length > 1
+          ? segmented({
+              label: "Target",
+              value: shown.target,
+              choices: row.cells.map((cell) => ({
+                value: cell.target,
+                label: cell.target,
+                isDisabled: !cell.trials.length,
+              })),
+              onChange: (target) => {
+                const cell = row.cells.find((each) => each.target === target);
+                if (cell) onOpen(target, trialToOpen(cell));
+              },
+            })
+          : html`<span class="soft">${shown.target}</span>`
+      }
+      ${
+        trials.length > 1
+          ? segmented({
+              label: "Try",
+              value: shown.trial,
+              choices: trials.map((trial) => ({
+                value: trial.trial,
+                name: `Try ${trial.trial + 1}: ${trialStanding(trial)}`,
+                label: html`${trial.trial + 1} ${h(Mark, { standing: trialStanding(trial) })}`,
+              })),
+              onChange: (trial) => onOpen(shown.target, trial),
+            })
+          : null
+      }
     </div>
   </header>`;
 }
 
 /** @param {{ shown: Case }} props */
 function Fault({ shown }) {
-  if (shown.status === "running" || shown.status === "waiting") return html`<p class="note" role="status">${shown.status === "running" ? "It is running." : "It waits for its turn."}</p>`;
+  if (shown.status === "running" || shown.status === "waiting")
+    return html`<p class="note" role="status">
+      ${shown.status === "running" ? "It is running." : "It waits for its turn."}
+    </p>`;
   if (!shown.error) return null;
-  return html`<div class="fault" role="alert">${h(Icon, { name: "warn" })}<div><p>${shown.error_code ? html`<b>${shown.error_code}</b> ` : null}${shown.error}</p><p class="soft">There is no answer, so that no mean counts this case.</p></div></div>`;
+  return html`<div class="fault" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <div>
+      <p>${shown.error_code ? html`<b>${shown.error_code}</b> ` : null}${shown.error}</p>
+      <p class="soft">There is no answer, so no mean counts this case.</p>
+    </div>
+  </div>`;
 }
 
-/** A person changed a request of it: that is what was sent, and it can be what the suite says. @param {{ id: string, shown: Case, saving: Saving }} props */
-function Changed({ id, shown, saving }) {
+/**
+ * A person changed a request of it: that is what was sent, and it can be what the suite says.
+ * @param {{ id: string, shown: Case, saving: Saving }} props
+ */
+function EditNote({ id, shown, saving }) {
   if (!shown.is_edited) return null;
   const { case: name, target, trial, source_sha256: sha256 } = shown;
   const isWhole = !shown.turns.length && !shown.run;
-  const adopt = () => void saving.propose({ words: `the input of ${name}`, write: (dry) => adoptInSuite(id, { case: name, target, trial, sha256, dry }) });
-  return html`<p class="note" role="note">${h(Icon, { name: "edit" })} A person changed the request on its way${isWhole ? ": this is what was sent." : "; the wire has what was sent."} ${isWhole && shown.source ? html`<button type="button" class="button" disabled=${saving.isBusy} onClick=${adopt}>Save the change in the suite…</button>` : null}</p>`;
+  const adopt = () =>
+    void saving.propose({
+      words: `the input of ${name}`,
+      write: (dry) => adoptInSuite(id, { case: name, target, trial, sha256, dry }),
+    });
+  return html`<p class="note" role="note">
+    ${h(Icon, { name: "edit" })} A person changed the request on its way
+    ${isWhole ? ": this is what was sent." : "; the wire has what was sent."} ${
+      isWhole && shown.source
+        ? html`<button type="button" class="button" disabled=${saving.isBusy} onClick=${adopt}>
+            Save the change in the suite…
+          </button>`
+        : null
+    }
+  </p>`;
 }
 
 /** @param {{ id: string, shown: Case }} props */
@@ -133,59 +321,177 @@ function Talk({ id, shown }) {
   const from = mediaOf(id, shown);
   const [isFlat, setFlat] = useState(false);
   return html`<section aria-label="Messages as sent">
-    <div class="case-part"><h2>As sent</h2><span class="faint number">${counted(shown.messages.length, "message")}</span><span class="shell-gap"></span>
-      ${shown.question && shown.messages.length ? html`<div class="segmented" role="radiogroup" aria-label="Show"><button type="button" role="radio" aria-checked=${!isFlat} onClick=${() => setFlat(false)}>Messages</button><button type="button" role="radio" aria-checked=${isFlat} onClick=${() => setFlat(true)}>Flat</button></div>` : null}</div>
-    ${isFlat || !shown.messages.length ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>` : shown.messages.map((message, index) => h(Said, { key: String(index), message, from }))}
-  </section>
-  ${!shown.answer.length && (shown.error || shown.verdict === null || shown.status === "skipped") ? null : html`<section aria-label="Answer"><div class="case-part"><h2>Answer</h2></div><div class="case-message assistant is-answer">${shown.answer.length ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, from }) : html`<p class="faint">An empty answer.</p>`}${shown.finish && !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) ? html`<p class="answer-ending">${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.</p>` : null}</div></section>`}
-  ${h(Expected, { shown })}`;
+      <div class="case-part">
+        <h2>As sent</h2>
+        <span class="faint number">${countOf(shown.messages.length, "message")}</span>
+        <span class="shell-gap"></span>
+        ${
+          shown.question && shown.messages.length
+            ? segmented({
+                label: "Show",
+                value: isFlat,
+                choices: [
+                  { value: false, label: "Messages" },
+                  { value: true, label: "Flat" },
+                ],
+                onChange: setFlat,
+              })
+            : null
+        }
+      </div>
+      ${
+        isFlat || !shown.messages.length
+          ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>`
+          : shown.messages.map((message, index) => h(CaseMessage, { key: String(index), message, from }))
+      }
+    </section>
+    ${
+      !shown.answer.length && (shown.error || shown.verdict === null || shown.status === "skipped")
+        ? null
+        : html`<section aria-label="Answer">
+            <div class="case-part"><h2>Answer</h2></div>
+            <div class="case-message assistant is-answer">
+              ${
+                shown.answer.length
+                  ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, from })
+                  : html`<p class="faint">An empty answer.</p>`
+              }
+              ${
+                shown.finish && !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish)
+                  ? html`<p class="answer-ending">
+                      ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
+                    </p>`
+                  : null
+              }
+            </div>
+          </section>`
+    }
+    ${h(Expectation, { shown })}`;
 }
 
 /** What the suite says about it. @param {{ shown: Case }} props */
-function Expected({ shown }) {
+function Expectation({ shown }) {
   if (!shown.expected.length && !shown.criteria) return null;
-  return html`<section aria-label="Expected"><div class="case-part"><h2>Expected</h2></div>${shown.criteria ? html`<p class="case-criteria">${shown.criteria}</p>` : null}${shown.expected.map((message, index) => h(Said, { key: String(index), message }))}</section>`;
+  return html`<section aria-label="Expected">
+    <div class="case-part"><h2>Expected</h2></div>
+    ${shown.criteria ? html`<p class="case-criteria">${shown.criteria}</p>` : null}
+    ${shown.expected.map((message, index) => h(CaseMessage, { key: String(index), message }))}
+  </section>`;
 }
 
 /** `from` is where its pictures and files are. @param {{ message: Message, from?: string, key?: string }} props */
-function Said({ message, from = "" }) {
+function CaseMessage({ message, from = "" }) {
   return html`<article class=${`case-message ${message.role}`} aria-label=${message.role}>
     <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
-    ${message.blocks.length ? h(AnswerBody, { answer: { blocks: [...message.blocks], citations: [] }, isLive: false, from }) : html`<p class="faint">empty</p>`}
+    ${
+      message.blocks.length
+        ? h(AnswerBody, { answer: { blocks: [...message.blocks], citations: [] }, isLive: false, from })
+        : html`<p class="faint">empty</p>`
+    }
   </article>`;
 }
 
 /** A conversation that was held live: each turn with its own grading. @param {{ id: string, shown: Case }} props */
 function Turns({ id, shown }) {
-  return html`<section aria-label="Turns"><div class="case-part"><h2>${counted(shown.turns.length, "turn")}</h2></div>
-    <ol class="case-turns">${shown.turns.map((turn, index) => h(TurnView, { key: String(index), turn, number: index + 1, from: mediaOf(id, shown, index) }))}</ol></section>${h(Expected, { shown })}`;
+  return html`<section aria-label="Turns">
+      <div class="case-part"><h2>${countOf(shown.turns.length, "turn")}</h2></div>
+      <ol class="case-turns">
+        ${shown.turns.map((turn, index) =>
+          h(TurnView, { key: String(index), turn, number: index + 1, from: mediaOf(id, shown, index) }),
+        )}
+      </ol>
+    </section>
+    ${h(Expectation, { shown })}`;
 }
 
 /** @param {{ turn: Turn, number: number, from: string, key?: string }} props */
 function TurnView({ turn, number, from }) {
   const { before, own } = turnMessages(turn.messages);
-  return html`<li class="case-turn"><div class="case-part"><h3>Turn ${number}</h3>${h(Mark, { standing: verdictStanding(turn.verdict), isNamed: true })}${turn.score === null ? null : html`<span class="number">${scored(turn.score)}</span>`}<span class="shell-gap"></span>${turn.exchanges.map((exchange) => html`<a key=${exchange} href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Wire</a>`)}</div>
-    ${before.length ? html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(before.length, "message")} before</span></summary><div class="fold-inside">${before.map((message, index) => h(Said, { key: String(index), message, from }))}</div></details>` : null}
-    ${own.map((message, index) => h(Said, { key: String(index), message, from }))}
+  return html`<li class="case-turn">
+    <div class="case-part">
+      <h3>Turn ${number}</h3>
+      ${h(Mark, { standing: verdictStanding(turn.verdict), isNamed: true })}
+      ${turn.score === null ? null : html`<span class="number">${formatScore(turn.score)}</span>`}
+      <span class="shell-gap"></span>
+      ${turn.exchanges.map(
+        (exchange) => html`<a key=${exchange} href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Wire</a>`,
+      )}
+    </div>
+    ${
+      before.length
+        ? html`<details class="fold-block">
+            <summary>
+              <span class="fold-mark" aria-hidden="true"></span>
+              <span class="fold-title">${countOf(before.length, "message")} before</span>
+            </summary>
+            <div class="fold-inside">
+              ${before.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
+            </div>
+          </details>`
+        : null
+    }
+    ${own.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
     ${turn.error ? html`<p class="bad">${turn.error}</p>` : null}
-    ${turn.answer.length ? html`<div class="case-message assistant"><h3>assistant</h3>${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, from })}</div>` : null}
+    ${
+      turn.answer.length
+        ? html`<div class="case-message assistant">
+            <h3>assistant</h3>
+            ${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, from })}
+          </div>`
+        : null
+    }
     ${turn.reason ? html`<p class="soft">${turn.reason}</p>` : null}
-    ${turn.scores.length ? h(ScoreTree, { scores: turn.scores, label: `Graders of turn ${number}` }) : null}</li>`;
+    ${turn.scores.length ? h(ScoreTree, { scores: turn.scores, label: `Graders of turn ${number}` }) : null}
+  </li>`;
 }
 
 /** @param {{ shown: Case }} props */
 function Notes({ shown }) {
-  if (shown.notes_trouble) return html`<section class="case-notes" aria-label="What delivery changed"><h2>What delivery changed</h2><p class="soft">It cannot be told any more: ${shown.notes_trouble}</p></section>`;
+  if (shown.notes_trouble)
+    return html`<section class="case-notes" aria-label="What delivery changed">
+      <h2>What delivery changed</h2>
+      <p class="soft">It is no longer known: ${shown.notes_trouble}</p>
+    </section>`;
   if (!shown.notes.length) return null;
-  return html`<section class="case-notes" aria-label="What delivery changed"><h2>What delivery changed</h2><ul>${shown.notes.map((note, index) => html`<li key=${index}><span class="chip">${noteKind(note)}</span> ${note.what}${note.why ? html` <span class="soft">${note.why}</span>` : null}</li>`)}</ul></section>`;
+  return html`<section class="case-notes" aria-label="What delivery changed">
+    <h2>What delivery changed</h2>
+    <ul>
+      ${shown.notes.map(
+        (note, index) => html`<li key=${index}>
+          <span class="chip">${noteKind(note)}</span> ${note.what}
+          ${note.why ? html` <span class="soft">${note.why}</span>` : null}
+        </li>`,
+      )}
+    </ul>
+  </section>`;
 }
 
 /** @param {{ shown: Case }} props */
 function Wire({ shown }) {
   if (!shown.exchanges.length && !shown.run && !shown.body_sha256) return null;
-  return html`<section class="case-wire" aria-label="On record"><h2>On record</h2>
-    <ul>${shown.exchanges.map((exchange, index) => html`<li key=${exchange}><a href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Exact wire${shown.exchanges.length > 1 ? ` ${index + 1}` : ""}</a> <a href=${hashOf({ view: "request", id: exchange, tab: "reply" })}>Reply</a> <code class="faint cut">${exchange}</code></li>`)}
+  return html`<section class="case-wire" aria-label="On record">
+    <h2>On record</h2>
+    <ul>
+      ${shown.exchanges.map(
+        (exchange, index) => html`<li key=${exchange}>
+          <a href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>
+            Exact wire${shown.exchanges.length > 1 ? ` ${index + 1}` : ""}
+          </a> <a href=${hashOf({ view: "request", id: exchange, tab: "reply" })}>Reply</a> <code class="faint cut">
+            ${exchange}
+          </code>
+        </li>`,
+      )}
       ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
-      ${shown.body_sha256 ? html`<li class="case-hash"><span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>${shown.body_sha256.slice(0, 16)}</code>${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}</li>` : null}</ul>
+      ${
+        shown.body_sha256
+          ? html`<li class="case-hash">
+              <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
+                ${shown.body_sha256.slice(0, 16)}
+              </code>
+              ${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}
+            </li>`
+          : null
+      }
+    </ul>
   </section>`;
 }

@@ -1,28 +1,45 @@
 // @ts-check
-/** One run of evals: what it came to, and every case on every target. */
+/** One run of evals: its summary, and every case on every target. */
 
-import { rerun, stopEval, useEval } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { evalTone, evalWords, standingCounts } from "../../state/evals.js";
-import { counted, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { countOf, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { evalTone, evalWords, standingCounts } from "./core/evals.js";
+import { rerun, stopEval, useEval } from "./feed.js";
 import { Matrix } from "./matrix.js";
 import { Summary } from "./summary.js";
 
-/** @import { Eval } from "../../state/evals.js" */
+/** @import { Eval } from "./core/evals.js" */
 
 /** @param {{ id: string, filter?: string, order?: string, key?: string }} props */
 export function EvalView({ id, filter = "", order = "" }) {
   const { value: run, trouble, again } = useEval(id);
-  useShortcuts([{ keys: "escape", label: "Back to the evals", group: "Eval", run: () => (filter ? go({ view: "eval", id, ...(order && { order }) }, { isReplacing: true }) : go({ view: "evals" })) }], [filter, order]);
+  useShortcuts(
+    [
+      {
+        keys: "escape",
+        label: "Back to the evals",
+        group: "Eval",
+        run: () =>
+          filter ? go({ view: "eval", id, ...(order && { order }) }, { isReplacing: true }) : go({ view: "evals" }),
+      },
+    ],
+    [filter, order],
+  );
   if (!run) return h(NotThere, { trouble, again, what: "This run" });
   return html`<main class="runs-view eval-view" aria-label="Eval">
     ${h(Head, { run })}
-    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
+    ${
+      trouble
+        ? html`<p class="stale" role="status">
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
+          </p>`
+        : null
+    }
     <div class="runs-body">
       ${h(Progress, { run })}
       ${h(Summary, { run })}
@@ -31,11 +48,29 @@ export function EvalView({ id, filter = "", order = "" }) {
   </main>`;
 }
 
-/** What is shown while something is not. @param {{ trouble: { message: string, hint?: string, status?: number } | null, again: () => void, what: string }} props */
+/**
+ * What is shown while something is not.
+ * @param {{ trouble: { message: string, hint?: string, status?: number } | null, again: () => void, what: string }}
+ *   props
+ */
 export function NotThere({ trouble, again, what }) {
-  if (!trouble) return html`<main class="runs-view is-empty"><div class="empty"><p class="faint" role="status">Loading…</p></div></main>`;
+  if (!trouble)
+    return html`<main class="runs-view is-empty">
+      <div class="empty"><p class="faint" role="status">Loading…</p></div>
+    </main>`;
   const isGone = trouble.status === 404;
-  return html`<main class="runs-view is-empty"><div class="empty" role="alert"><h1>${isGone ? `${what} is not on record` : "It could not be loaded"}</h1><p class="soft">${isGone ? "The link may be from another record." : trouble.message}</p><p class="soft">${isGone ? "" : trouble.hint}</p><p class="empty-actions"><a class="button" href="#/evals">All evals</a> <button type="button" class="button" onClick=${again}>Try again</button></p></div></main>`;
+  return html`<main class="runs-view is-empty">
+    <div class="empty" role="alert">
+      <h1>${isGone ? `${what} is not on record` : "It could not be loaded"}</h1>
+      <p class="soft">${isGone ? "The link may be from another record." : trouble.message}</p>
+      <p class="soft">${isGone ? "" : trouble.hint}</p>
+      <p class="empty-actions">
+        <a class="button" href="#/evals">All evals</a> <button type="button" class="button" onClick=${again}>
+          Try again
+        </button>
+      </p>
+    </div>
+  </main>`;
 }
 
 /** @param {{ run: Eval }} props */
@@ -43,40 +78,117 @@ function Head({ run }) {
   const [isBusy, setBusy] = useState(false);
   const counts = standingCounts(run.matrix);
   const bad = counts.failed + counts.error + counts["not graded"];
-  const doing = async (/** @type {() => Promise<Eval | null>} */ what, /** @type {string} */ said) => {
+  const doing = async (/** @type {() => Promise<Eval | null>} */ what, /** @type {string} */ message) => {
     setBusy(true);
     const now = await what();
     if (now && now.run !== run.run) {
       toast("The suite was changed since: this is a run of its own.");
       go({ view: "eval", id: now.run });
-    } else if (now) toast(said);
+    } else if (now) toast(message);
     setBusy(false);
   };
   const isStoppable = run.state === "running" && run.is_here;
   const isRerunnable = run.state !== "running" && bad > 0;
   const stop = () => void doing(() => stopEval(run.run), "What is under way is finished first.");
   const again = () => void doing(() => rerun(run.run, null), "What did not pass runs again.");
-  const targets = { view: /** @type {const} */ ("eval-compare"), a: run.run, b: run.run, targetA: run.targets[0], targetB: run.targets[1] };
+  const targets = {
+    view: /** @type {const} */ ("eval-compare"),
+    a: run.run,
+    b: run.run,
+    targetA: run.targets[0],
+    targetB: run.targets[1],
+  };
   const other = { view: /** @type {const} */ ("evals"), suite: run.suite, compare: run.run };
   useShortcuts(
     [
       ...(isStoppable ? [{ keys: "S", label: "Stop the run", group: "Eval", run: stop }] : []),
       ...(isRerunnable ? [{ keys: "R", label: "Run again what did not pass", group: "Eval", run: again }] : []),
-      ...(run.suite ? [{ keys: "t", label: "Trend of its suite", group: "Eval", run: () => go({ view: "eval-trend", suite: run.suite }) }] : []),
-      ...(run.targets.length > 1 ? [{ keys: "m", label: "Compare its targets", group: "Eval", run: () => go(targets) }] : []),
+      ...(run.suite
+        ? [
+            {
+              keys: "t",
+              label: "Trend of its suite",
+              group: "Eval",
+              run: () => go({ view: "eval-trend", suite: run.suite }),
+            },
+          ]
+        : []),
+      ...(run.targets.length > 1
+        ? [{ keys: "m", label: "Compare its targets", group: "Eval", run: () => go(targets) }]
+        : []),
       { keys: "c", label: "Compare with another run", group: "Eval", run: () => go(other) },
     ],
     [run, isBusy],
   );
   return html`<header class="runs-head">
-    <a class="button quiet icon" href="#/evals" aria-label="All evals" title="All evals">${h(Icon, { name: "back" })}</a>
-    <div class="runs-title"><h1 class="cut">${run.name || run.suite || run.run}</h1><p class="soft cut">${[run.suite !== run.name ? run.suite : "", counted(run.cases, "case"), when(run.at, Date.now() / 1000), run.run].filter(Boolean).join(" · ")}</p></div>
-    <span class=${`run-state ${run.state} ${evalTone(run) === "good" ? "good" : ""}`} role="status">${evalWords(run)}</span>
-    ${isStoppable ? html`<button type="button" class="button" disabled=${isBusy} title="What is under way is finished; the rest can be resumed (Shift S)" onClick=${stop}>${h(Icon, { name: "stop" })}Stop</button>` : null}
-    ${isRerunnable ? html`<button type="button" class="button" disabled=${isBusy} title="What failed, had an error or could not be graded (Shift R)" onClick=${again}>${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span></button>` : null}
-    ${run.suite ? html`<a class="button" href=${hashOf({ view: "eval-trend", suite: run.suite })} title="Its suite over all runs (t)">${h(Icon, { name: "gauge" })}Trend</a>` : null}
-    ${run.targets.length > 1 ? html`<a class="button" href=${hashOf(targets)} title="One target of this run with another (m)">${h(Icon, { name: "columns" })}<span class="wide-only">Compare targets</span><span class="narrow-only">Targets</span></a>` : null}
-    <a class="button" href=${hashOf(other)} title="This run with another (c)">${h(Icon, { name: "columns" })}Compare…</a>
+    <a class="button quiet icon" href="#/evals" aria-label="All evals" title="All evals">
+      ${h(Icon, { name: "back" })}
+    </a>
+    <div class="runs-title">
+      <h1 class="cut">${run.name || run.suite || run.run}</h1>
+      <p class="soft cut">
+        ${[
+          run.suite !== run.name ? run.suite : "",
+          countOf(run.cases, "case"),
+          when(run.at, Date.now() / 1000),
+          run.run,
+        ]
+          .filter(Boolean)
+          .join(" · ")}
+      </p>
+    </div>
+    <span class=${`run-state ${run.state} ${evalTone(run) === "good" ? "good" : ""}`} role="status">
+      ${evalWords(run)}
+    </span>
+    ${
+      isStoppable
+        ? html`<button
+            type="button"
+            class="button"
+            disabled=${isBusy}
+            title="What is under way is finished; the rest can be resumed (Shift S)"
+            onClick=${stop}
+          >
+            ${h(Icon, { name: "stop" })}Stop
+          </button>`
+        : null
+    }
+    ${
+      isRerunnable
+        ? html`<button
+            type="button"
+            class="button"
+            disabled=${isBusy}
+            title="What failed, had an error or could not be graded (Shift R)"
+            onClick=${again}
+          >
+            ${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span>
+          </button>`
+        : null
+    }
+    ${
+      run.suite
+        ? html`<a
+            class="button"
+            href=${hashOf({ view: "eval-trend", suite: run.suite })}
+            title="Its suite over all runs (t)"
+          >
+            ${h(Icon, { name: "gauge" })}Trend
+          </a>`
+        : null
+    }
+    ${
+      run.targets.length > 1
+        ? html`<a class="button" href=${hashOf(targets)} title="One target of this run with another (m)">
+            ${h(Icon, { name: "columns" })}
+            <span class="wide-only">Compare targets</span>
+            <span class="narrow-only">Targets</span>
+          </a>`
+        : null
+    }
+    <a class="button" href=${hashOf(other)} title="This run with another (c)">
+      ${h(Icon, { name: "columns" })}Compare…
+    </a>
   </header>`;
 }
 
@@ -85,9 +197,30 @@ function Progress({ run }) {
   if (run.state === "ended") return null;
   const { of } = run;
   const counts = standingCounts(run.matrix);
-  const told = [counts.passed ? `${counts.passed} passed` : "", counts.failed ? `${counts.failed} failed` : "", counts.error ? counted(counts.error, "error") : "", counts["not graded"] ? `${counts["not graded"]} not graded` : ""].filter(Boolean).join(", ");
+  const facts = [
+    counts.passed ? `${counts.passed} passed` : "",
+    counts.failed ? `${counts.failed} failed` : "",
+    counts.error ? countOf(counts.error, "error") : "",
+    counts["not graded"] ? `${counts["not graded"]} not graded` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
   return html`<div class="eval-progress">
-    <div class="progress-track" role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax=${of} aria-valuenow=${run.done} aria-valuetext=${`${run.done} of ${of}`}><b style=${{ width: `${of ? (run.done / of) * 100 : 0}%` }}></b></div>
-    <p class="soft number"><b>${run.done}</b> of ${of}${told ? ` · ${told}` : ""}${run.state === "running" ? "" : html` · go on with <code>sightline eval run --resume ${run.run}</code>`}</p>
+    <div
+      class="progress-track"
+      role="progressbar"
+      aria-label="Progress"
+      aria-valuemin="0"
+      aria-valuemax=${of}
+      aria-valuenow=${run.done}
+      aria-valuetext=${`${run.done} of ${of}`}
+    >
+      <b style=${{ width: `${of ? (run.done / of) * 100 : 0}%` }}></b>
+    </div>
+    <p class="soft number">
+      <b>${run.done}</b> of ${of}
+      ${facts ? ` · ${facts}` : ""}
+      ${run.state === "running" ? "" : html` · go on with <code>sightline eval run --resume ${run.run}</code>`}
+    </p>
   </div>`;
 }

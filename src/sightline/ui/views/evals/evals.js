@@ -1,20 +1,20 @@
 // @ts-check
-/** Every run of evals that is on record, the newest first. */
+/** The list of eval runs, the newest first. */
 
-import { useEvals } from "../../eval-feed.js";
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { evalTone, evalWords, leftOutWords, runCost, suitesOf } from "../../state/evals.js";
-import { scoreRange } from "../../state/evals-plot.js";
-import { stamp, when } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { CopyBlock } from "../../kit/copy.js";
+import { stamp, when } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { CopyBlock } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
+import { evalTone, evalWords, describeLeftOut, runCost, suitesOf } from "./core/evals.js";
+import { scoreRange } from "./core/plot.js";
+import { useEvals } from "./feed.js";
 import { Rates } from "./marks.js";
 import { IntervalPlot } from "./plots.js";
 
-/** @import { EvalBrief } from "../../state/evals.js" */
+/** @import { EvalBrief } from "./core/evals.js" */
 
 const PAGE = 50;
 
@@ -31,36 +31,106 @@ export function Evals({ suite = "", compare = "" }) {
   // Before the next key, which it would take back.
   useLayoutEffect(() => setChosen(compare ? [compare] : []), [compare]);
   const move = (/** @type {number} */ by) => setAt((now) => Math.min(Math.max(now + by, 0), (runs?.length ?? 1) - 1));
-  const toggle = (/** @type {string} */ id) => setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
+  const toggle = (/** @type {string} */ id) =>
+    setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   const pair = inOrder(chosen, runs ?? []);
   const compareChosen = () => pair && go({ view: "eval-compare", a: pair[0], b: pair[1] });
   useShortcuts(
     [
       { keys: "j", also: ["down"], label: "Next run", group: "Evals", run: () => move(1) },
       { keys: "k", also: ["up"], label: "Run before", group: "Evals", run: () => move(-1) },
-      { keys: "enter", label: "Open the run", group: "Evals", run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }) },
+      {
+        keys: "enter",
+        label: "Open the run",
+        group: "Evals",
+        run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }),
+      },
       { keys: "x", label: "Choose the run to compare", group: "Evals", run: () => runs?.[at] && toggle(runs[at].run) },
       { keys: "c", label: "Compare the two chosen runs", group: "Evals", run: () => void compareChosen() },
-      { keys: "t", label: "Trend of the run's suite", group: "Evals", run: () => runs?.[at]?.suite && go({ view: "eval-trend", suite: runs[at].suite }) },
+      {
+        keys: "t",
+        label: "Trend of the run's suite",
+        group: "Evals",
+        run: () => runs?.[at]?.suite && go({ view: "eval-trend", suite: runs[at].suite }),
+      },
     ],
     [runs, at, chosen],
   );
   useEffect(() => document.querySelector(".eval-row.is-here")?.scrollIntoView({ block: "nearest" }), [at]);
   const hasRows = (runs?.length ?? 0) > 0;
   return html`<main class=${hasRows || suite ? "runs-view" : "runs-view is-empty"} aria-label="Evals">
-    ${hasRows || suite ? h(Head, { runs: runs ?? [], suite, chosen, canCompare: pair !== null, onCompare: compareChosen }) : null}
-    ${trouble && !runs ? html`<div class="empty" role="alert"><h1>Evals could not be loaded</h1><p class="soft">${trouble.message}</p><p class="soft">${trouble.hint ?? ""}</p><p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p></div>` : null}
+    ${
+      hasRows || suite
+        ? h(Head, { runs: runs ?? [], suite, chosen, canCompare: pair !== null, onCompare: compareChosen })
+        : null
+    }
+    ${
+      trouble && !runs
+        ? html`<div class="empty" role="alert">
+            <h1>Evals could not be loaded</h1>
+            <p class="soft">${trouble.message}</p>
+            <p class="soft">${trouble.hint ?? ""}</p>
+            <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+          </div>`
+        : null
+    }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
-    ${runs?.length === 0 ? (suite ? html`<div class="empty"><h1>No runs of this suite</h1><p class="soft"><code>${suite}</code></p><p class="empty-actions"><a class="button" href="#/evals">All runs</a></p></div>` : h(NothingYet, {})) : null}
-    ${hasRows
-      ? html`<div class="runs-body eval-list"><table class="run-table eval-table"><thead><tr><th scope="col"><span class="unseen">Compare</span></th><th scope="col">Run</th><th scope="col">Results, and the mean score from 0 to 1 with its interval</th><th scope="col" class="wide-cell">Cases</th><th scope="col" class="wide-cell">Cost</th><th scope="col" class="wide-cell">Began</th></tr></thead>
-          <tbody>${(runs ?? []).map((run, index) => h(Line, { key: run.run, run, isHere: index === at, isChosen: chosen.includes(run.run), onToggle: () => toggle(run.run) }))}</tbody></table>
-          ${(runs?.length ?? 0) >= limit ? html`<p class="run-more"><button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button></p>` : null}</div>`
-      : null}
+    ${
+      runs?.length === 0
+        ? suite
+          ? html`<div class="empty">
+              <h1>No runs of this suite</h1>
+              <p class="soft"><code>${suite}</code></p>
+              <p class="empty-actions"><a class="button" href="#/evals">All runs</a></p>
+            </div>`
+          : h(NothingYet, {})
+        : null
+    }
+    ${
+      hasRows
+        ? html`<div class="runs-body eval-list">
+            <table class="run-table eval-table">
+              <thead>
+                <tr>
+                  <th scope="col"><span class="unseen">Compare</span></th>
+                  <th scope="col">Run</th>
+                  <th scope="col">Results, and the mean score from 0 to 1 with its interval</th>
+                  <th scope="col" class="wide-cell">Cases</th>
+                  <th scope="col" class="wide-cell">Cost</th>
+                  <th scope="col" class="wide-cell">Began</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${(runs ?? []).map((run, index) =>
+                  h(Line, {
+                    key: run.run,
+                    run,
+                    isHere: index === at,
+                    isChosen: chosen.includes(run.run),
+                    onToggle: () => toggle(run.run),
+                  }),
+                )}
+              </tbody>
+            </table>
+            ${
+              (runs?.length ?? 0) >= limit
+                ? html`<p class="run-more">
+                    <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button>
+                  </p>`
+                : null
+            }
+          </div>`
+        : null
+    }
   </main>`;
 }
 
-/** The older one is what the newer one is compared with. @param {readonly string[]} chosen @param {readonly EvalBrief[]} runs @returns {[string, string] | null} */
+/**
+ * The older one is what the newer one is compared with.
+ * @param {readonly string[]} chosen
+ * @param {readonly EvalBrief[]} runs
+ * @returns {[string, string] | null}
+ */
 function inOrder(chosen, runs) {
   if (chosen.length !== 2) return null;
   const [a, b] = chosen;
@@ -68,20 +138,46 @@ function inOrder(chosen, runs) {
   return begun(a) <= begun(b) ? [a, b] : [b, a];
 }
 
-/** @param {{ runs: readonly EvalBrief[], suite: string, chosen: readonly string[], canCompare: boolean, onCompare: () => void }} props */
+/**
+ * @param {{ runs: readonly EvalBrief[], suite: string, chosen: readonly string[], canCompare: boolean, onCompare: () =>
+ *   void }} props
+ */
 function Head({ runs, suite, chosen, canCompare, onCompare }) {
   const suites = suitesOf(suite && !runs.length ? [{ suite }] : runs);
   return html`<header class="runs-head">
     <h1>Evals</h1>
-    ${suite
-      ? html`<span class="chip eval-suite cut" title=${suite}>${suite}</span><a class="button quiet icon" href="#/evals" aria-label="Runs of all suites" title="Runs of all suites">${h(Icon, { name: "close" })}</a>`
-      : suites.length > 1
-        ? html`<label class="eval-pick"><span class="unseen">Suite</span><select class="field" onChange=${(/** @type {Event} */ event) => go({ view: "evals", suite: /** @type {HTMLSelectElement} */ (event.target).value })}><option value="">All suites</option>${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>`
-        : null}
+    ${
+      suite
+        ? html`<span class="chip eval-suite cut" title=${suite}>${suite}</span>
+            <a class="button quiet icon" href="#/evals" aria-label="Runs of all suites" title="Runs of all suites">
+              ${h(Icon, { name: "close" })}
+            </a>`
+        : suites.length > 1
+          ? html`<label class="eval-pick">
+              <span class="unseen">Suite</span>
+              <select
+                class="field"
+                onChange=${(/** @type {Event} */ event) =>
+                  go({ view: "evals", suite: /** @type {HTMLSelectElement} */ (event.target).value })}
+              >
+                <option value="">All suites</option>
+                ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+              </select>
+            </label>`
+          : null
+    }
     <span class="shell-gap"></span>
     <span class="soft" role="status">${chosen.length === 1 ? "Choose one more to compare." : ""}</span>
-    ${suite || suites.length === 1 ? html`<a class="button" href=${hashOf({ view: "eval-trend", suite: suite || suites[0] })}>${h(Icon, { name: "gauge" })}Trend</a>` : null}
-    <button type="button" class="button" disabled=${!canCompare} onClick=${onCompare}>${h(Icon, { name: "columns" })}Compare</button>
+    ${
+      suite || suites.length === 1
+        ? html`<a class="button" href=${hashOf({ view: "eval-trend", suite: suite || suites[0] })}>
+            ${h(Icon, { name: "gauge" })}Trend
+          </a>`
+        : null
+    }
+    <button type="button" class="button" disabled=${!canCompare} onClick=${onCompare}>
+      ${h(Icon, { name: "columns" })}Compare
+    </button>
   </header>`;
 }
 
@@ -91,10 +187,47 @@ function Line({ run, isHere, isChosen, onToggle }) {
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high]));
   const spent = runCost(run.summary);
   return html`<tr class=${`run-row eval-row ${isHere ? "is-here" : ""} ${isChosen ? "is-chosen" : ""}`}>
-    <td><input type="checkbox" aria-label=${`Compare ${title}, ${run.run}`} checked=${isChosen} onChange=${onToggle} /></td>
-    <td class="eval-name"><a href=${hashOf({ view: "eval", id: run.run })}>${title}</a>
-      <p class="faint"><span class=${`run-state ${run.state} ${run.state === "ended" ? evalTone(run) === "good" ? "good" : "" : ""}`}>${evalWords(run)}</span>${run.suite && run.suite !== title ? html`<a class="cut" href=${hashOf({ view: "evals", suite: run.suite })} title=${`Runs of ${run.suite}`}>${run.suite}</a>` : null}<span class="narrow-cell number">${when(run.at, Date.now() / 1000)}</span></p></td>
-    <td class="eval-results">${run.summary.length ? run.summary.map((line) => html`<div key=${line.target} class="eval-result"><span class="cut eval-target" title=${line.target}>${line.target}</span><span>${h(Rates, { line })}${leftOutWords(line) ? html` <span class="bad">${leftOutWords(line)}</span>` : null}</span>${h(IntervalPlot, { what: `Mean score of ${line.target}`, mean: line.mean, low: line.low, high: line.high, range })}</div>`) : html`<p class="faint">${run.targets.join(", ")}</p>`}</td>
+    <td>
+      <input type="checkbox" aria-label=${`Compare ${title}, ${run.run}`} checked=${isChosen} onChange=${onToggle} />
+    </td>
+    <td class="eval-name">
+      <a href=${hashOf({ view: "eval", id: run.run })}>${title}</a>
+      <p class="faint">
+        <span class=${`run-state ${run.state} ${run.state === "ended" && evalTone(run) === "good" ? "good" : ""}`}>
+          ${evalWords(run)}
+        </span>
+        ${
+          run.suite && run.suite !== title
+            ? html`<a class="cut" href=${hashOf({ view: "evals", suite: run.suite })} title=${`Runs of ${run.suite}`}>
+                ${run.suite}
+              </a>`
+            : null
+        }
+        <span class="narrow-cell number">${when(run.at, Date.now() / 1000)}</span>
+      </p>
+    </td>
+    <td class="eval-results">
+      ${
+        run.summary.length
+          ? run.summary.map(
+              (line) => html`<div key=${line.target} class="eval-result">
+                <span class="cut eval-target" title=${line.target}>${line.target}</span>
+                <span>
+                  ${h(Rates, { line })}
+                  ${describeLeftOut(line) ? html` <span class="bad">${describeLeftOut(line)}</span>` : null}
+                </span>
+                ${h(IntervalPlot, {
+                  what: `Mean score of ${line.target}`,
+                  mean: line.mean,
+                  low: line.low,
+                  high: line.high,
+                  range,
+                })}
+              </div>`,
+            )
+          : html`<p class="faint">${run.targets.join(", ")}</p>`
+      }
+    </td>
     <td class="wide-cell number">${run.cases}</td>
     <td class="wide-cell number" title=${spent.title}>${spent.words}</td>
     <td class="wide-cell number soft" title=${stamp(run.at)}>${when(run.at, Date.now() / 1000)}</td>
@@ -115,10 +248,15 @@ tests:
 function NothingYet() {
   return html`<div class="empty eval-first">
     <h1>No evals yet</h1>
-    <p class="soft">An eval asks models what you wrote down once, and tells whether the answers are what you expect. Write a suite:</p>
+    <p class="soft">
+      An eval asks models a fixed set of questions, and checks whether the answers are what you expect. Write a suite:
+    </p>
     ${h(CopyBlock, { text: FIRST, label: "Copy the suite" })}
     <p class="soft">Then run it; it shows up here while it runs.</p>
     ${h(CopyBlock, { text: "sightline eval run evals/first.yaml", label: "Copy the command" })}
-    <p class="soft">Or open an exchange in <a href="#/traffic">Traffic</a>, or an answer in the chat, and choose “Make a case of this”.</p>
+    <p class="soft">
+      Or open an exchange in <a href="#/traffic">Traffic</a>
+      , or an answer in the chat, and choose “Make a case of this”.
+    </p>
   </div>`;
 }

@@ -1,15 +1,15 @@
 // @ts-check
-/** “Make a case of this”: what is on record, proposed as a case, to be changed by a person and put into a suite. */
+/** “Make a case of this”: proposes a recorded exchange as a case, which the user edits and saves in a suite. */
 
-import { makeCase, saveMade } from "../../eval-feed.js";
-import { fileNamed } from "../../state/evals-case.js";
-import { counted } from "../../state/format.js";
+import { countOf } from "../../kit/core/format.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Editor } from "../../kit/editor.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Editor } from "../../widgets/editor.js";
-import { toast } from "../../widgets/toast.js";
+import { fileNamed } from "./core/case.js";
+import { makeCase, saveMade } from "./feed.js";
 
-/** @import { Made } from "../../eval-feed.js" */
+/** @import { Made } from "./feed.js" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
 
 const NEW = "\0new";
@@ -31,17 +31,25 @@ export function MakeCase({ exchanges, onClose }) {
   const propose = async (/** @type {number | null} */ turn) => {
     const own = (latest.current += 1);
     try {
-      const told = await makeCase(exchanges, turn);
+      const response = await makeCase(exchanges, turn);
       if (own !== latest.current) return;
       if (made && text !== made.yaml) {
         const [before, beforeTurn] = [text, fromTurn];
-        toast("The text was proposed anew.", { action: { label: "Undo", run: () => { setText(before); setFromTurn(beforeTurn); } } });
+        toast("The text was proposed again.", {
+          action: {
+            label: "Undo",
+            run: () => {
+              setText(before);
+              setFromTurn(beforeTurn);
+            },
+          },
+        });
       }
-      setMade(told);
-      setText(told.yaml);
+      setMade(response);
+      setText(response.yaml);
       setFromTurn(turn);
       setRefusal(null);
-      setSuite((now) => now || (told.suites.includes(lastFile) ? lastFile : told.suites[0]) || NEW);
+      setSuite((now) => now || (response.suites.includes(lastFile) ? lastFile : response.suites[0]) || NEW);
     } catch (error) {
       if (own === latest.current) setRefusal(/** @type {Refusal} */ (error));
     }
@@ -63,34 +71,104 @@ export function MakeCase({ exchanges, onClose }) {
   };
   // Escape out of a text that was changed does not throw it away.
   const leave = () => (text === made?.yaml ? onClose() : saving.current?.focus());
-  const footer = html`<button type="button" ref=${saving} class="button primary" disabled=${!made || !file || isSaving} onClick=${() => void save()}>${isSaving ? "Saving…" : "Save"}</button><button type="button" class="button quiet" onClick=${onClose}>Cancel</button><span class="shell-gap"></span><span class="soft cut">${file ? html`to <code>${file}</code>` : "Name the file first."}</span>`;
+  const footer = html`<button
+      type="button"
+      ref=${saving}
+      class="button primary"
+      disabled=${!made || !file || isSaving}
+      onClick=${() => void save()}
+    >
+      ${isSaving ? "Saving…" : "Save"}
+    </button>
+    <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
+    <span class="shell-gap"></span>
+    <span class="soft cut">${file ? html`to <code>${file}</code>` : "Name the file first."}</span>`;
   return h(Dialog, {
     title: "Make a case of this",
     class: "make-dialog",
     isKept: true,
     onClose,
     footer,
-    children: html`${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}
-      ${made
-        ? html`<div class="make-choices">${h(Beginning, { turns: made.turns, value: fromTurn, onChange: (turn) => void propose(turn) })}${h(SuiteChoice, { suites: made.suites, suite, name, onSuite: setSuite, onName: setName })}</div>
-            <div class="make-editor">${h(Editor, { value: text, label: "The case as YAML", language: "text", onChange: setText, onDone: leave })}</div>
-            ${h(About, { made })}`
-        : refusal ? null : html`<p class="soft" role="status">Loading…</p>`}`,
+    children: html`${
+      refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null
+    }
+      ${
+        made
+          ? html`<div class="make-choices">
+                ${h(Beginning, { turns: made.turns, value: fromTurn, onChange: (turn) => void propose(turn) })}
+                ${h(SuiteChoice, { suites: made.suites, suite, name, onSuite: setSuite, onName: setName })}
+              </div>
+              <div class="make-editor">
+                ${h(Editor, {
+                  value: text,
+                  label: "The case as YAML",
+                  language: "text",
+                  onChange: setText,
+                  onDone: leave,
+                })}
+              </div>
+              ${h(About, { made })}`
+          : refusal
+            ? null
+            : html`<p class="soft" role="status">Loading…</p>`
+      }`,
   });
 }
 
 /** @param {{ turns: number, value: number | null, onChange: (turn: number | null) => void }} props */
 function Beginning({ turns, value, onChange }) {
-  return html`<label class="edit-field"><span class="soft">Begins</span><select class="field" value=${value ?? ""} onChange=${(/** @type {Event} */ event) => { const chosen = /** @type {HTMLSelectElement} */ (event.target).value; onChange(chosen ? Number(chosen) : null); }}>
-    <option value="">with the last request, as it was sent</option>
-    ${Array.from({ length: turns }, (_, place) => html`<option key=${place} value=${place + 1}>${place ? `live from turn ${place + 1} on; what was said before is fixed` : "live from the first turn on"}</option>`)}
-  </select></label>`;
+  return html`<label class="edit-field">
+    <span class="soft">Begins</span>
+    <select
+      class="field"
+      value=${value ?? ""}
+      onChange=${(/** @type {Event} */ event) => {
+        const chosen = /** @type {HTMLSelectElement} */ (event.target).value;
+        onChange(chosen ? Number(chosen) : null);
+      }}
+    >
+      <option value="">with the last request, as it was sent</option>
+      ${Array.from(
+        { length: turns },
+        (_, place) => html`<option key=${place} value=${place + 1}>
+          ${place ? `live from turn ${place + 1} on; what was said before is fixed` : "live from the first turn on"}
+        </option>`,
+      )}
+    </select>
+  </label>`;
 }
 
-/** @param {{ suites: readonly string[], suite: string, name: string, onSuite: (suite: string) => void, onName: (name: string) => void }} props */
+/**
+ * @param {{ suites: readonly string[], suite: string, name: string, onSuite: (suite: string) => void, onName: (name:
+ *   string) => void }} props
+ */
 function SuiteChoice({ suites, suite, name, onSuite, onName }) {
-  return html`<label class="edit-field"><span class="soft">Suite</span><select class="field" value=${suite} onChange=${(/** @type {Event} */ event) => onSuite(/** @type {HTMLSelectElement} */ (event.target).value)}>${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}<option value=${NEW}>A new file…</option></select></label>
-    ${suite === NEW ? html`<label class="edit-field"><span class="soft">Name of the file</span><input class="field mono" value=${name} placeholder="support.yaml" spellcheck=${false} autocomplete="off" onInput=${(/** @type {Event} */ event) => onName(/** @type {HTMLInputElement} */ (event.target).value)} /></label>` : null}`;
+  return html`<label class="edit-field">
+      <span class="soft">Suite</span>
+      <select
+        class="field"
+        value=${suite}
+        onChange=${(/** @type {Event} */ event) => onSuite(/** @type {HTMLSelectElement} */ (event.target).value)}
+      >
+        ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+        <option value=${NEW}>A new file…</option>
+      </select>
+    </label>
+    ${
+      suite === NEW
+        ? html`<label class="edit-field">
+            <span class="soft">Name of the file</span>
+            <input
+              class="field mono"
+              value=${name}
+              placeholder="support.yaml"
+              spellcheck=${false}
+              autocomplete="off"
+              onInput=${(/** @type {Event} */ event) => onName(/** @type {HTMLInputElement} */ (event.target).value)}
+            />
+          </label>`
+        : null
+    }`;
 }
 
 /** What was replaced, put beside, and left out. @param {{ made: Made }} props */
@@ -98,8 +176,52 @@ function About({ made }) {
   const placeholders = Object.entries(made.placeholders);
   const { left } = made;
   return html`<div class="make-about">
-    ${placeholders.length ? html`<details class="fold-block" open=${placeholders.length <= 4}><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(placeholders.length, "placeholder")}</span><span class="faint">for what is another each time</span></summary><dl class="fold-inside make-placeholders">${placeholders.map(([key, words]) => html`<div key=${key}><dt><code>{{ ${key} }}</code></dt><dd class="soft cut" title=${words}>${words}</dd></div>`)}</dl></details>` : null}
-    ${made.files.length ? html`<p class="soft">Beside the suite: ${made.files.map((file, index) => html`${index ? ", " : ""}<code>${file}</code>`)}</p>` : null}
-    ${left.length ? html`<details class="fold-block" open><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Not in the case</span><span class="faint number">${left.length}</span></summary><ul class="fold-inside make-left">${left.map((each, index) => html`<li key=${index}>${each.what}: <span class="soft">${each.why}</span></li>`)}</ul></details>` : null}
+    ${
+      placeholders.length
+        ? html`<details class="fold-block" open=${placeholders.length <= 4}>
+            <summary>
+              <span class="fold-mark" aria-hidden="true"></span>
+              <span class="fold-title">${countOf(placeholders.length, "placeholder")}</span>
+              <span class="faint">for what is another each time</span>
+            </summary>
+            <dl class="fold-inside make-placeholders">
+              ${placeholders.map(
+                ([key, words]) => html`<div key=${key}>
+                  <dt><code>{{ ${key} }}</code></dt>
+                  <dd class="soft cut" title=${words}>${words}</dd>
+                </div>`,
+              )}
+            </dl>
+          </details>`
+        : null
+    }
+    ${
+      made.files.length
+        ? html`<p class="soft">
+            Beside the suite: ${made.files.map(
+              (file, index) => html`${index ? ", " : ""}
+                <code>${file}</code>`,
+            )}
+          </p>`
+        : null
+    }
+    ${
+      left.length
+        ? html`<details class="fold-block" open>
+            <summary>
+              <span class="fold-mark" aria-hidden="true"></span>
+              <span class="fold-title">Not in the case</span>
+              <span class="faint number">${left.length}</span>
+            </summary>
+            <ul class="fold-inside make-left">
+              ${left.map(
+                (each, index) => html`<li key=${index}>
+                  ${each.what}: <span class="soft">${each.why}</span>
+                </li>`,
+              )}
+            </ul>
+          </details>`
+        : null
+    }
   </div>`;
 }

@@ -1,21 +1,43 @@
 // @ts-check
-/** Cases down, targets across: what became of each, the worst first. */
+/** The matrix of cases and targets, the worst first. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { cellScore, cellStanding, cellWords, MARKS, scored, shownRows, standingCounts, trialStanding, trialToOpen } from "../../state/evals.js";
-import { counted } from "../../state/format.js";
-import { hashOf } from "../../state/routes.js";
+import { countOf } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { memo } from "../../kit/memo.js";
+import { go } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { memo } from "../../widgets/memo.js";
+import {
+  cellScore,
+  cellStanding,
+  cellWords,
+  MARKS,
+  formatScore,
+  filterRows,
+  standingCounts,
+  trialStanding,
+  trialToOpen,
+} from "./core/evals.js";
 import { toneOf } from "./marks.js";
 
-/** @import { Cell, Eval, MatrixRow, Standing } from "../../state/evals.js" */
+/** @import { Cell, Eval, MatrixRow, Standing } from "./core/evals.js" */
 
 const PAGE = 200;
-const CHOICES = /** @type {const} */ ([["", "All"], ["is:failed", "Failed"], ["is:error", "Errors"], ["is:not-graded", "Not graded"], ["is:passed", "Passed"]]);
-const SHOWN = /** @type {Record<string, Standing>} */ ({ "is:failed": "failed", "is:error": "error", "is:not-graded": "not graded", "is:passed": "passed" });
+const CHOICES = /** @type {const} */ ([
+  ["", "All"],
+  ["is:failed", "Failed"],
+  ["is:error", "Errors"],
+  ["is:not-graded", "Not graded"],
+  ["is:passed", "Passed"],
+]);
+const SHOWN = /** @type {Record<string, Standing>} */ ({
+  "is:failed": "failed",
+  "is:error": "error",
+  "is:not-graded": "not graded",
+  "is:passed": "passed",
+});
 
 /** The cell that was looked at last: who comes back is there again. */
 let lastOpened = { run: "", case: "", target: "" };
@@ -31,17 +53,36 @@ export function Matrix({ run, filter, order }) {
   const [here, setHere] = useState({ row: 0, column: 0 });
   const box = useRef(/** @type {HTMLInputElement | null} */ (null));
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
-  const rows = useMemo(() => shownRows(run.matrix, filter, order), [run.matrix, filter, order]);
+  const rows = useMemo(() => filterRows(run.matrix, filter, order), [run.matrix, filter, order]);
   const counts = useMemo(() => standingCounts(run.matrix), [run.matrix]);
-  const targets = useMemo(() => (run.targets.length ? run.targets : [...new Set(run.matrix.flatMap((row) => row.cells.map((cell) => cell.target)))]), [run]);
-  const at = { row: Math.min(here.row, Math.max(rows.length - 1, 0)), column: Math.min(here.column, Math.max(targets.length - 1, 0)) };
-  const among = useMemo(() => amongOf(filter, order), [filter, order]);
-  const write = (/** @type {string} */ text) => go({ view: "eval", id: run.run, ...amongOf(text, order) }, { isReplacing: true });
-  const setOrder = (/** @type {string} */ wanted) => go({ view: "eval", id: run.run, ...amongOf(filter, wanted) }, { isReplacing: true });
+  const targets = useMemo(
+    () =>
+      run.targets.length
+        ? run.targets
+        : [...new Set(run.matrix.flatMap((row) => row.cells.map((cell) => cell.target)))],
+    [run],
+  );
+  const at = {
+    row: Math.min(here.row, Math.max(rows.length - 1, 0)),
+    column: Math.min(here.column, Math.max(targets.length - 1, 0)),
+  };
+  const among = useMemo(() => orderOf(filter, order), [filter, order]);
+  const write = (/** @type {string} */ text) =>
+    go({ view: "eval", id: run.run, ...orderOf(text, order) }, { isReplacing: true });
+  const setOrder = (/** @type {string} */ wanted) =>
+    go({ view: "eval", id: run.run, ...orderOf(filter, wanted) }, { isReplacing: true });
   // It is drawn by then, and the next key finds it.
-  const focusSoon = (/** @type {{ row: number, column: number }} */ to) => queueMicrotask(() => /** @type {HTMLElement | null | undefined} */ (table.current?.querySelector(`[data-at="${to.row} ${to.column}"]`))?.focus());
+  const focusSoon = (/** @type {{ row: number, column: number }} */ to) =>
+    queueMicrotask(() =>
+      /** @type {HTMLElement | null | undefined} */ (
+        table.current?.querySelector(`[data-at="${to.row} ${to.column}"]`)
+      )?.focus(),
+    );
   const move = (/** @type {number} */ down, /** @type {number} */ right) => {
-    const next = { row: Math.min(Math.max(at.row + down, 0), rows.length - 1), column: Math.min(Math.max(at.column + right, 0), targets.length - 1) };
+    const next = {
+      row: Math.min(Math.max(at.row + down, 0), rows.length - 1),
+      column: Math.min(Math.max(at.column + right, 0), targets.length - 1),
+    };
     if (next.row >= most) setMost(most + PAGE);
     setHere(next);
     focusSoon(next);
@@ -49,10 +90,22 @@ export function Matrix({ run, filter, order }) {
   useShortcuts(
     [
       { keys: "/", label: "Filter the cases", group: "Eval", run: () => box.current?.focus() },
-      { keys: "o", label: "Failures first, or as the suite has them", group: "Eval", run: () => setOrder(order === "worst" ? "suite" : "worst") },
+      {
+        keys: "o",
+        label: "Failures first, or as the suite has them",
+        group: "Eval",
+        run: () => setOrder(order === "worst" ? "suite" : "worst"),
+      },
       { keys: "j", also: ["down"], label: "Case below", group: "Eval", run: () => move(1, 0), isHidden: true },
       { keys: "k", also: ["up"], label: "Case above", group: "Eval", run: () => move(-1, 0), isHidden: true },
-      { keys: "l", also: ["right"], label: "Target to the right", group: "Eval", run: () => move(0, 1), isHidden: true },
+      {
+        keys: "l",
+        also: ["right"],
+        label: "Target to the right",
+        group: "Eval",
+        run: () => move(0, 1),
+        isHidden: true,
+      },
       { keys: "h", also: ["left"], label: "Target to the left", group: "Eval", run: () => move(0, -1), isHidden: true },
     ],
     [rows, here, most, targets.length, filter, order],
@@ -70,43 +123,148 @@ export function Matrix({ run, filter, order }) {
     focusSoon(next);
   }, [filter, order]);
   const standing = CHOICES.find(([words]) => words && filter.split(/\s+/).includes(words))?.[0] ?? "";
-  const choose = (/** @type {string} */ words) => write([...filter.split(/\s+/).filter((each) => each && !(each in SHOWN)), words].filter(Boolean).join(" "));
+  const choose = (/** @type {string} */ words) =>
+    write([...filter.split(/\s+/).filter((each) => each && !(each in SHOWN)), words].filter(Boolean).join(" "));
   return html`<section class="eval-matrix" aria-label="Cases">
     <div class="matrix-tools">
-      <span class="matrix-filter">${h(Icon, { name: "search" })}<input ref=${box} class="field" type="search" aria-label="Filter the cases" placeholder="Filter: words, tag:…, group:…, target:…" spellcheck=${false} autocomplete="off" value=${filter}
-        onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value)}
-        onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); if (filter) write(""); else box.current?.blur(); } else if (event.key === "Enter" || event.key === "ArrowDown") { event.preventDefault(); move(0, 0); } }} /></span>
-      <div class="segmented" role="radiogroup" aria-label="Which cases">${CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(([words, label]) => html`<button key=${label} type="button" role="radio" aria-checked=${standing === words} onClick=${() => choose(words)}>${label}${words ? html` <span class="number">${counts[SHOWN[words]]}</span>` : null}</button>`)}</div>
+      <span class="matrix-filter">
+        ${h(Icon, { name: "search" })}
+        <input
+          ref=${box}
+          class="field"
+          type="search"
+          aria-label="Filter the cases"
+          placeholder="Filter: words, tag:…, group:…, target:…"
+          spellcheck=${false}
+          autocomplete="off"
+          value=${filter}
+          onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value)}
+          onKeyDown=${(/** @type {KeyboardEvent} */ event) => {
+            if (event.key === "Escape") {
+              event.preventDefault();
+              event.stopPropagation();
+              if (filter) write("");
+              else box.current?.blur();
+            } else if (event.key === "Enter" || event.key === "ArrowDown") {
+              event.preventDefault();
+              move(0, 0);
+            }
+          }}
+        />
+      </span>
+      ${segmented({
+        label: "Which cases",
+        value: standing,
+        choices: CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(
+          ([words, label]) => ({
+            value: words,
+            label: words ? html`${label} <span class="number">${counts[SHOWN[words]]}</span>` : label,
+          }),
+        ),
+        onChange: choose,
+      })}
       <span class="shell-gap"></span>
-      <span class="faint number" role="status">${rows.length === run.matrix.length ? counted(rows.length, "case") : `${rows.length} of ${counted(run.matrix.length, "case")}`}</span>
-      <label class="check" title="Failures first, or as the suite has them (o)"><input type="checkbox" checked=${order === "worst"} onChange=${() => setOrder(order === "worst" ? "suite" : "worst")} /> Failures first</label>
+      <span class="faint number" role="status">
+        ${
+          rows.length === run.matrix.length
+            ? countOf(rows.length, "case")
+            : `${rows.length} of ${countOf(run.matrix.length, "case")}`
+        }
+      </span>
+      <label class="check" title="Failures first, or as the suite has them (o)">
+        <input
+          type="checkbox"
+          checked=${order === "worst"}
+          onChange=${() => setOrder(order === "worst" ? "suite" : "worst")}
+        /> Failures first
+      </label>
     </div>
-    ${rows.length
-      ? html`<div class="matrix-scroll"><table ref=${table} class="matrix"><thead><tr><th scope="col">Case</th>${targets.map((target) => html`<th key=${target} scope="col" title=${target}><span class="cut">${target}</span></th>`)}</tr></thead>
-          <tbody>${rows.slice(0, most).map((row, index) => h(Row, { key: row.case, run: run.run, row, targets, index, column: index === at.row ? at.column : -1, among }))}</tbody></table></div>
-          ${rows.length > most ? html`<p class="run-more"><button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more: ${rows.length - most} are left</button></p>` : null}`
-      : html`<p class="soft pad">${run.matrix.length ? "No case is like that." : "There are no cases yet."}</p>`}
+    ${
+      rows.length
+        ? html`<div class="matrix-scroll">
+              <table ref=${table} class="matrix">
+                <thead>
+                  <tr>
+                    <th scope="col">Case</th>
+                    ${targets.map(
+                      (target) => html`<th key=${target} scope="col" title=${target}>
+                        <span class="cut">${target}</span>
+                      </th>`,
+                    )}
+                  </tr>
+                </thead>
+                <tbody>
+                  ${rows.slice(0, most).map((row, index) =>
+                    h(Row, {
+                      key: row.case,
+                      run: run.run,
+                      row,
+                      targets,
+                      index,
+                      column: index === at.row ? at.column : -1,
+                      among,
+                    }),
+                  )}
+                </tbody>
+              </table>
+            </div>
+            ${
+              rows.length > most
+                ? html`<p class="run-more">
+                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
+                      Show more: ${rows.length - most} are left
+                    </button>
+                  </p>`
+                : null
+            }`
+        : html`<p class="soft pad">${run.matrix.length ? "No case is like that." : "There are no cases yet."}</p>`
+    }
   </section>`;
 }
 
 /** Which cases are looked at, as far as it is not the usual. @typedef {{ filter?: string, order?: string }} Among */
-/** @typedef {{ run: string, row: MatrixRow, targets: readonly string[], index: number, column: number, among: Among }} RowProps */
+/**
+ * @typedef {{ run: string, row: MatrixRow, targets: readonly string[], index: number, column: number, among: Among }}
+ *   RowProps
+ */
 
 /** @param {string} filter @param {string} order @returns {Among} */
-function amongOf(filter, order) {
+function orderOf(filter, order) {
   return { ...(filter && { filter }), ...(order === "suite" && { order }) };
 }
 
-/** `column` is where the keyboard is in this row, -1 for nowhere. @type {(props: RowProps & { key?: string }) => any} */
+/**
+ * `column` is where the keyboard is in this row, -1 for nowhere.
+ * @type {(props: RowProps & { key?: string }) => any}
+ */
 const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index, column, among }) {
   const cells = targets.map((target) => row.cells.find((cell) => cell.target === target));
   return html`<tr class=${column >= 0 ? "is-here" : ""}>
-    <th scope="row"><span class="case-name" dir="auto">${row.case}</span>${row.group ? html`<span class="chip">${row.group}</span>` : null}${row.tags.map((tag) => html`<span key=${tag} class="chip tag">${tag}</span>`)}</th>
-    ${cells.map((cell, place) => html`<td key=${targets[place]}>${h(CellView, { run, name: row.case, target: targets[place], cell, place: `${index} ${place}`, isHere: place === column, among })}</td>`)}
+    <th scope="row">
+      <span class="case-name" dir="auto">${row.case}</span>
+      ${row.group ? html`<span class="chip">${row.group}</span>` : null}
+      ${row.tags.map((tag) => html`<span key=${tag} class="chip tag">${tag}</span>`)}
+    </th>
+    ${cells.map(
+      (cell, place) => html`<td key=${targets[place]}>
+        ${h(CellView, {
+          run,
+          name: row.case,
+          target: targets[place],
+          cell,
+          place: `${index} ${place}`,
+          isHere: place === column,
+          among,
+        })}
+      </td>`,
+    )}
   </tr>`;
 });
 
-/** @param {{ run: string, name: string, target: string, cell: Cell | undefined, place: string, isHere: boolean, among: Among }} props */
+/**
+ * @param {{ run: string, name: string, target: string, cell: Cell | undefined, place: string, isHere: boolean, among:
+ *   Among }} props
+ */
 function CellView({ run, name, target, cell, place, isHere, among }) {
   const standing = cellStanding(cell);
   const score = cellScore(cell);
@@ -114,11 +272,45 @@ function CellView({ run, name, target, cell, place, isHere, among }) {
   const trials = cell?.trials ?? [];
   const reason = trials.find((trial) => trial.reason)?.reason ?? "";
   const inside = html`<span class="cell-mark" aria-hidden="true">${MARKS[standing]}</span>
-    <span class="cell-score number">${score === null ? (standing === "open" ? "" : standing) : scored(score)}</span>
-    ${trials.length > 1 ? html`<span class="cell-trials" aria-hidden="true">${trials.map((trial) => html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`)}</span>` : null}
-    ${trials.length && trials.every((trial) => trial.cached) ? html`<span class="cell-note faint" title="The answer was taken from an earlier request">cached</span>` : null}
-    ${score === null ? null : html`<i class="cell-bar" aria-hidden="true"><b style=${{ width: `${Math.min(Math.max(score, 0), 1) * 100}%` }}></b></i>`}`;
-  const attributes = { class: `cell ${toneOf(standing)}`, "data-at": place, tabindex: isHere ? 0 : -1, title: reason ? `${words}. ${reason}` : words, "aria-label": words };
+    <span class="cell-score number">
+      ${score === null ? (standing === "open" ? "" : standing) : formatScore(score)}
+    </span>
+    ${
+      trials.length > 1
+        ? html`<span class="cell-trials" aria-hidden="true">
+            ${trials.map(
+              (trial) =>
+                html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`,
+            )}
+          </span>`
+        : null
+    }
+    ${
+      trials.length && trials.every((trial) => trial.cached)
+        ? html`<span class="cell-note faint" title="The answer was taken from an earlier request">cached</span>`
+        : null
+    }
+    ${
+      score === null
+        ? null
+        : html`<i class="cell-bar" aria-hidden="true">
+            <b style=${{ width: `${Math.min(Math.max(score, 0), 1) * 100}%` }}></b>
+          </i>`
+    }`;
+  const attributes = {
+    class: `cell ${toneOf(standing)}`,
+    "data-at": place,
+    tabindex: isHere ? 0 : -1,
+    title: reason ? `${words}. ${reason}` : words,
+    "aria-label": words,
+  };
   if (["open", "running"].includes(standing)) return h("span", { ...attributes, role: "img" }, inside);
-  return h("a", { ...attributes, href: hashOf({ view: "eval-case", id: run, case: name, target, trial: trialToOpen(cell), ...among }) }, inside);
+  return h(
+    "a",
+    {
+      ...attributes,
+      href: hashOf({ view: "eval-case", id: run, case: name, target, trial: trialToOpen(cell), ...among }),
+    },
+    inside,
+  );
 }

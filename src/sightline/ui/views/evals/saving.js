@@ -1,17 +1,29 @@
 // @ts-check
-/** A change of a suite's file: looked at as a difference before it is written, and taken back as long as nobody wrote since. */
+/**
+ * A change to a suite's file: shown as a diff before it is written, and undone as long as nothing else wrote to the
+ * file.
+ */
 
-import { ApiError } from "../../api.js";
-import { undoInSuite } from "../../eval-feed.js";
+import { ApiError } from "../../kit/api.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Dialog } from "../../widgets/dialog.js";
-import { Icon } from "../../widgets/icon.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { undoInSuite } from "./feed.js";
 
-/** @import { Saved } from "../../eval-feed.js" */
-/** `words` name what is changed; `write` writes it, or tells what it would write. @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Wish */
-/** @typedef {{ propose: (wish: Wish) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>, refuse: () => void, reload: () => void, asked: { wish: Wish, saved: Saved } | null, done: { words: string, saved: Saved } | null, isStale: boolean, isBusy: boolean }} Saving */
+/** @import { Saved } from "./feed.js" */
+/**
+ * `words` name what is changed; `write` writes it, or tells what it would write.
+ * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Proposal
+ */
+/**
+ * @typedef {{ propose: (proposal: Proposal) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>,
+ *   refuse:
+ * () => void, reload: () => void, asked: { proposal: Proposal, saved: Saved } | null, done: { words: string, saved:
+ * Saved } |
+ *   null, isStale: boolean, isBusy: boolean }} Saving
+ */
 
 /** @param {string} run @param {string} name @param {() => void} onReload @returns {Saving} */
 export function useSaving(run, name, onReload) {
@@ -32,9 +44,9 @@ export function useSaving(run, name, onReload) {
       setBusy(false);
     }
   };
-  const propose = async (/** @type {Wish} */ wish) => {
-    const saved = await tried(() => wish.write(true));
-    if (saved) setAsked({ wish, saved });
+  const propose = async (/** @type {Proposal} */ proposal) => {
+    const saved = await tried(() => proposal.write(true));
+    if (saved) setAsked({ proposal, saved });
   };
   const undoing = async (/** @type {Saved} */ saved) => {
     if (!(await tried(() => undoInSuite(run, { case: name, sha256: saved.sha256 })))) return;
@@ -43,16 +55,31 @@ export function useSaving(run, name, onReload) {
     onReload();
   };
   const accept = async () => {
-    const wish = asked?.wish;
-    const saved = wish ? await tried(() => wish.write(false)) : null;
+    const proposal = asked?.proposal;
+    const saved = proposal ? await tried(() => proposal.write(false)) : null;
     setAsked(null);
-    if (!wish || !saved) return;
-    setDone({ words: wish.words, saved });
+    if (!proposal || !saved) return;
+    setDone({ words: proposal.words, saved });
     setStale(false);
-    toast(`${wish.words} is saved in ${saved.file}.`);
+    toast(`${proposal.words} is saved in ${saved.file}.`);
     onReload();
   };
-  return { propose, accept, asked, done, isStale, isBusy, refuse: () => setAsked(null), undo: async () => { if (done) await undoing(done.saved); }, reload: () => { setStale(false); onReload(); } };
+  return {
+    propose,
+    accept,
+    asked,
+    done,
+    isStale,
+    isBusy,
+    refuse: () => setAsked(null),
+    undo: async () => {
+      if (done) await undoing(done.saved);
+    },
+    reload: () => {
+      setStale(false);
+      onReload();
+    },
+  };
 }
 
 /** What would be written, line by line. @param {{ saving: Saving }} props */
@@ -60,25 +87,65 @@ export function SaveDialog({ saving }) {
   const { asked, isBusy } = saving;
   if (!asked) return null;
   const { file, change } = asked.saved;
-  const footer = html`<button type="button" class="button primary" disabled=${isBusy} autofocus onClick=${() => void saving.accept()}>${isBusy ? "Saving…" : "Save"}</button><button type="button" class="button quiet" onClick=${saving.refuse}>Cancel</button>`;
+  const footer = html`<button
+      type="button"
+      class="button primary"
+      disabled=${isBusy}
+      autofocus
+      onClick=${() => void saving.accept()}
+    >
+      ${isBusy ? "Saving…" : "Save"}
+    </button>
+    <button type="button" class="button quiet" onClick=${saving.refuse}>Cancel</button>`;
   return h(Dialog, {
     title: "Save in the suite",
     class: "save-dialog",
     onClose: saving.refuse,
     footer,
-    children: html`<p class="soft">This is what changes in <code>${file}</code>${change ? ` from line ${change.line} on` : ""}; everything else stays byte for byte.</p>
+    children: html`<p class="soft">
+        This is what changes in <code>${file}</code>
+        ${change ? ` from line ${change.line} on` : ""}; everything else stays byte for byte.
+      </p>
       ${change ? html`<div class="save-diff">${h(LineDiff, withoutLastEnd(change))}</div>` : null}`,
   });
 }
 
-/** The end of the last line, where both have it, would look like a line of its own. @param {{ before: string, after: string }} change */
+/**
+ * The end of the last line, where both have it, would look like a line of its own.
+ * @param {{ before: string, after: string }} change
+ */
 function withoutLastEnd({ before, after }) {
-  return before.endsWith("\n") && after.endsWith("\n") ? { before: before.slice(0, -1), after: after.slice(0, -1) } : { before, after };
+  return before.endsWith("\n") && after.endsWith("\n")
+    ? { before: before.slice(0, -1), after: after.slice(0, -1) }
+    : { before, after };
 }
 
 /** How the file stands after a change. @param {{ saving: Saving, onRerun: () => void }} props */
-export function SavedNote({ saving, onRerun }) {
+export function SavingNote({ saving, onRerun }) {
   const { done, isStale, isBusy } = saving;
-  return html`${isStale ? html`<p class="note" role="alert">${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved. <button type="button" class="button" onClick=${saving.reload}>Load it again</button></p>` : null}
-    ${done ? html`<p class="note" role="status"><code>${done.words}</code> was changed in <code>${done.saved.file}</code>; what is shown of this run is from before. <button type="button" class="button" onClick=${onRerun}>${h(Icon, { name: "replay" })}Run it again</button> <button type="button" class="button" disabled=${isBusy} onClick=${() => void saving.undo()}>Undo</button></p>` : null}`;
+  return html`${
+    isStale
+      ? html`<p class="note" role="alert">
+          ${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved. <button
+            type="button"
+            class="button"
+            onClick=${saving.reload}
+          >
+            Load it again
+          </button>
+        </p>`
+      : null
+  }
+    ${
+      done
+        ? html`<p class="note" role="status">
+            <code>${done.words}</code> was changed in <code>${done.saved.file}</code>
+            ; what is shown of this run is from before. <button type="button" class="button" onClick=${onRerun}>
+              ${h(Icon, { name: "replay" })}Run it again
+            </button> <button type="button" class="button" disabled=${isBusy} onClick=${() => void saving.undo()}>
+              Undo
+            </button>
+          </p>`
+        : null
+    }`;
 }

@@ -1,13 +1,13 @@
 // @ts-check
-/** A case as its suite's file has it: every value can be changed in its place, and the file keeps its comments. */
+/** A case as the suite's file has it. Every value can be edited in place, and the file keeps its comments. */
 
-import { saveInSuite } from "../../eval-feed.js";
-import { pathOf, pathWords } from "../../state/evals-case.js";
+import { JsonView } from "../../kit/json-view.js";
 import { h, html, useMemo } from "../../vendor/preact.js";
-import { JsonView } from "../../widgets/json-view.js";
-import { SavedNote } from "./saving.js";
+import { pathOf, pathWords } from "./core/case.js";
+import { saveInSuite } from "./feed.js";
+import { SavingNote } from "./saving.js";
 
-/** @import { Case } from "../../state/evals-case.js" */
+/** @import { Case } from "./core/case.js" */
 /** @import { Saving } from "./saving.js" */
 
 /** @param {{ run: string, shown: Case, saving: Saving, onRerun: () => void }} props */
@@ -17,12 +17,25 @@ export function Source({ run, shown, saving, onRerun }) {
   /** @param {string} pointer @param {unknown} value */
   const save = (pointer, value) => {
     const path = pathOf(shown.source, pointer);
-    void saving.propose({ words: pathWords(path), write: (dry) => saveInSuite(run, { case: shown.case, path, value, sha256: shown.source_sha256, dry }) });
+    void saving.propose({
+      words: pathWords(path),
+      write: (dry) => saveInSuite(run, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
+    });
   };
   if (!place && !text) return null;
   return html`<section class="case-source" aria-label="In the suite">
     <h2>In the suite ${place ? html`<code class="soft">${place}</code>` : null}</h2>
-    ${h(SavedNote, { saving, onRerun })}
-    ${text ? html`<p class="faint">Click a value to change it. You see what changes in the file before it is written; comments and form are kept.</p>${h(JsonView, { text, open: 3, label: "The case in the suite", onSet: save })}` : html`<p class="faint">It cannot be changed from here: the case is not there any more, or lies outside of the folder of suites.</p>`}
+    ${h(SavingNote, { saving, onRerun })}
+    ${
+      text
+        ? html`<p class="faint">
+              Click a value to change it. You see what changes in the file before it is written; comments and form are
+              kept.
+            </p>
+            ${h(JsonView, { text, open: 3, label: "The case in the suite", onSet: save })}`
+        : html`<p class="faint">
+            It cannot be changed from here: the case no longer exists, or is outside the folder of suites.
+          </p>`
+    }
   </section>`;
 }

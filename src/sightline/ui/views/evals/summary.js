@@ -1,50 +1,132 @@
 // @ts-check
-/** What a run came to, target by target, with the intervals of the means drawn. */
+/** The summary of a run, target by target, with the intervals of the means drawn. */
 
-import { gradersOf, leftOutWords, percent, scored, spentWords } from "../../state/evals.js";
-import { scoreRange } from "../../state/evals-plot.js";
 import { h, html } from "../../vendor/preact.js";
+import { gradersOf, describeLeftOut, percent, formatScore, describeSpending } from "./core/evals.js";
+import { scoreRange } from "./core/plot.js";
 import { Axis, IntervalPlot } from "./plots.js";
 
-/** @import { Eval, GraderLine, TargetLine } from "../../state/evals.js" */
+/** @import { Eval, GraderLine, TargetLine } from "./core/evals.js" */
 
 /** @param {{ run: Eval }} props */
 export function Summary({ run }) {
-  if (!run.summary.length) return html`<p class="soft pad" role="status">${run.state === "running" ? "The first answers are on their way…" : "No case was answered."}</p>`;
+  if (!run.summary.length)
+    return html`<p class="soft pad" role="status">
+      ${run.state === "running" ? "The first answers are on their way…" : "No case was answered."}
+    </p>`;
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high, line.mean]));
   return html`<section class="eval-summary" aria-label="Summary">
-    <table class="eval-totals"><thead><tr><th scope="col">Target</th><th scope="col">Passed</th><th scope="col">Mean ± error</th><th scope="col" class="plot-cell">95 % interval</th><th scope="col" class="wide-cell">Took</th></tr></thead>
-      <tbody>${run.summary.map((line) => h(Total, { key: line.target, line, range }))}
-        <tr class="axis-row" aria-hidden="true"><td colspan="3"></td><td class="plot-cell">${h(Axis, { range })}</td><td class="wide-cell"></td></tr></tbody></table>
+    <table class="eval-totals">
+      <thead>
+        <tr>
+          <th scope="col">Target</th>
+          <th scope="col">Passed</th>
+          <th scope="col">Mean ± error</th>
+          <th scope="col" class="plot-cell">95 % interval</th>
+          <th scope="col" class="wide-cell">Took</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${run.summary.map((line) => h(Total, { key: line.target, line, range }))}
+        <tr class="axis-row" aria-hidden="true">
+          <td colspan="3"></td>
+          <td class="plot-cell">${h(Axis, { range })}</td>
+          <td class="wide-cell"></td>
+        </tr>
+      </tbody>
+    </table>
     ${h(Sentences, { run })}
     ${run.graders.length ? h(Graders, { graders: run.graders, targets: run.targets }) : null}
   </section>`;
 }
 
-/** @param {{ line: TargetLine, range: import("../../state/evals-plot.js").Range, key?: string }} props */
+/** @param {{ line: TargetLine, range: import("./core/plot.js").Range, key?: string }} props */
 function Total({ line, range }) {
-  const within = line.pass_low !== null && line.pass_high !== null ? `Between ${percent(line.pass_low)} and ${percent(line.pass_high)}, as far as these cases can tell` : null;
+  const within =
+    line.pass_low !== null && line.pass_high !== null
+      ? `Between ${percent(line.pass_low)} and ${percent(line.pass_high)}, as far as these cases can tell`
+      : null;
   return html`<tr>
     <th scope="row" class="eval-target">${line.target}</th>
-    <td class="number" title=${within}>${line.pass_rate === null ? html`<span class="faint">–</span>` : html`<b>${percent(line.pass_rate)}</b> <span class="faint wide-inline">${line.passed} of ${line.passed + line.failed}</span>`}${leftOutWords(line) ? html`<span class="bad eval-left">${leftOutWords(line)}</span>` : null}</td>
-    <td class="number">${line.mean === null ? html`<span class="faint">no score</span>` : html`${scored(line.mean)}${line.stderr === null ? null : html`<span class="soft"> ± ${scored(line.stderr)}</span>`}`}</td>
-    <td class="plot-cell">${h(IntervalPlot, { what: `Mean score of ${line.target}`, mean: line.mean, low: line.low, high: line.high, range })}</td>
-    <td class="wide-cell number soft">${spentWords(line)}</td>
+    <td class="number" title=${within}>
+      ${
+        line.pass_rate === null
+          ? html`<span class="faint">–</span>`
+          : html`<b>${percent(line.pass_rate)}</b> <span class="faint wide-inline">
+                ${line.passed} of ${line.passed + line.failed}
+              </span>`
+      }
+      ${describeLeftOut(line) ? html`<span class="bad eval-left">${describeLeftOut(line)}</span>` : null}
+    </td>
+    <td class="number">
+      ${
+        line.mean === null
+          ? html`<span class="faint">no score</span>`
+          : html`${formatScore(line.mean)}
+              ${line.stderr === null ? null : html`<span class="soft"> ± ${formatScore(line.stderr)}</span>`}`
+      }
+    </td>
+    <td class="plot-cell">
+      ${h(IntervalPlot, {
+        what: `Mean score of ${line.target}`,
+        mean: line.mean,
+        low: line.low,
+        high: line.high,
+        range,
+      })}
+    </td>
+    <td class="wide-cell number soft">${describeSpending(line)}</td>
   </tr>`;
 }
 
 /** What the numbers mean; each sentence names its target where there are several. @param {{ run: Eval }} props */
 function Sentences({ run }) {
-  const said = run.summary.flatMap((line) => line.said.map((sentence) => (run.summary.length > 1 ? `${line.target}: ${sentence}` : sentence)));
-  if (!said.length) return null;
-  return html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">In words</span><span class="faint cut fold-summary">${said[0]}</span></summary><ul class="fold-inside eval-said">${said.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul></details>`;
+  const notes = run.summary.flatMap((line) =>
+    line.said.map((sentence) => (run.summary.length > 1 ? `${line.target}: ${sentence}` : sentence)),
+  );
+  if (!notes.length) return null;
+  return html`<details class="fold-block">
+    <summary>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <span class="fold-title">In words</span>
+      <span class="faint cut fold-summary">${notes[0]}</span>
+    </summary>
+    <ul class="fold-inside eval-said">${notes.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>
+  </details>`;
 }
 
 /** @param {{ graders: readonly GraderLine[], targets: readonly string[] }} props */
 function Graders({ graders, targets }) {
   const rows = gradersOf(graders);
-  const cell = (/** @type {GraderLine | undefined} */ line) => (line ? html`${line.mean === null ? html`<span class="faint">no score</span>` : scored(line.mean)} <span class="faint">${line.passes} of ${line.n}</span>${line.not_graded ? html` <span class="bad">${line.not_graded} not graded</span>` : null}` : "");
-  return html`<details class="fold-block eval-graders"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Graders</span><span class="faint cut fold-summary">${rows.map(({ name }) => name).join(" · ")}</span></summary>
-    <div class="fold-inside matrix-overflow"><table><thead><tr><th scope="col">Mean of</th>${targets.map((target) => html`<th key=${target} scope="col">${target}</th>`)}</tr></thead><tbody>${rows.map(({ name, lines }) => html`<tr key=${name}><th scope="row">${name}</th>${targets.map((target) => html`<td key=${target} class="number">${cell(lines.get(target))}</td>`)}</tr>`)}</tbody></table></div>
+  const cell = (/** @type {GraderLine | undefined} */ line) =>
+    line
+      ? html`${line.mean === null ? html`<span class="faint">no score</span>` : formatScore(line.mean)}${" "}
+          <span class="faint">${line.passes} of ${line.n}</span>
+          ${line.not_graded ? html` <span class="bad">${line.not_graded} not graded</span>` : null}`
+      : "";
+  return html`<details class="fold-block eval-graders">
+    <summary>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <span class="fold-title">Graders</span>
+      <span class="faint cut fold-summary">${rows.map(({ name }) => name).join(" · ")}</span>
+    </summary>
+    <div class="fold-inside matrix-overflow">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Mean of</th>
+            ${targets.map((target) => html`<th key=${target} scope="col">${target}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ({ name, lines }) => html`<tr key=${name}>
+              <th scope="row">${name}</th>
+              ${targets.map((target) => html`<td key=${target} class="number">${cell(lines.get(target))}</td>`)}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
   </details>`;
 }

@@ -1,16 +1,16 @@
 // @ts-check
-/** What several places of the view do the same way. */
+/** Actions that several parts of the request view share. */
 
-import { placeOf } from "../../state/exchange.js";
-import { toast } from "../../widgets/toast.js";
+import { toast } from "../../kit/toast.js";
+import { placeOf } from "./core/exchange.js";
+import { message } from "./core/messages.js";
 import { wireDialect } from "./desk.js";
-import { message } from "../../state/messages.js";
 
-/** @import { Section } from "../../state/exchange.js" */
+/** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {string} text */
-export async function copied(text) {
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     toast("Copied.");

@@ -1,18 +1,21 @@
 // @ts-check
-/** Answer by hand: the reply that the client will get, as if a model had written it. */
+/** Answering by hand: the user writes the reply that the client gets. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { isJson } from "../../state/json.js";
+import { isJson } from "../../kit/core/json.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { toast } from "../../widgets/toast.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ key: number, id: string, name: string, arguments: string }} Call */
 
-/** What an editor begins with. It is not given what was typed into it: by the time that comes round, more has been typed. */
+/**
+ * What an editor begins with. It is not given what was typed into it: by the time that comes round, more has been
+ * typed.
+ */
 const NO_ARGUMENTS = "{}";
 const FINISHES = ["stop", "length", "content_filter", "refusal"];
 
@@ -22,13 +25,33 @@ export function Answer({ desk, onClose }) {
   const [calls, setCalls] = useState(/** @type {Call[]} */ ([]));
   const [finish, setFinish] = useState("stop");
   const [problem, setProblem] = useState("");
-  const tools = desk.sections.value.find((section) => section.kind === "tools")?.parts.filter((part) => !part.deleted && part.name).map((part) => String(part.name)) ?? [];
-  const add = () => setCalls([...calls, { key: Date.now() + calls.length, id: `call_${Math.random().toString(36).slice(2, 12)}`, name: tools[0] ?? "", arguments: NO_ARGUMENTS }]);
-  const change = (/** @type {number} */ key, /** @type {Partial<Call>} */ to) => setCalls((now) => now.map((call) => (call.key === key ? { ...call, ...to } : call)));
+  const tools =
+    desk.sections.value
+      .find((section) => section.kind === "tools")
+      ?.parts.filter((part) => !part.deleted && part.name)
+      .map((part) => String(part.name)) ?? [];
+  const add = () =>
+    setCalls([
+      ...calls,
+      {
+        key: Date.now() + calls.length,
+        id: `call_${Math.random().toString(36).slice(2, 12)}`,
+        name: tools[0] ?? "",
+        arguments: NO_ARGUMENTS,
+      },
+    ]);
+  const change = (/** @type {number} */ key, /** @type {Partial<Call>} */ to) =>
+    setCalls((now) => now.map((call) => (call.key === key ? { ...call, ...to } : call)));
   const send = async () => {
     const wrong = calls.find((call) => !call.name.trim() || !isJson(call.arguments));
-    if (wrong) return setProblem(wrong.name.trim() ? `The arguments of ${wrong.name} are not JSON.` : "A call needs the name of a tool.");
-    const parts = [...(text.current ? [{ type: "text", text: text.current }] : []), ...calls.map(({ id, name, arguments: args }) => ({ type: "tool_call", id, name, arguments: args }))];
+    if (wrong)
+      return setProblem(
+        wrong.name.trim() ? `The arguments of ${wrong.name} are not JSON.` : "A call needs the name of a tool.",
+      );
+    const parts = [
+      ...(text.current ? [{ type: "text", text: text.current }] : []),
+      ...calls.map(({ id, name, arguments: args }) => ({ type: "tool_call", id, name, arguments: args })),
+    ];
     if (!parts.length) return setProblem("Write a text or add a call.");
     setProblem("");
     const reply = { role: "assistant", parts, finish: calls.length ? "tool_calls" : finish };
@@ -38,31 +61,95 @@ export function Answer({ desk, onClose }) {
     }
     return undefined;
   };
-  useShortcuts([{ keys: "ctrl+enter", label: "Send the answer", group: "Answer by hand", run: () => void send(), whileTyping: true }], [calls, finish]);
+  useShortcuts(
+    [
+      {
+        keys: "ctrl+enter",
+        label: "Send the answer",
+        group: "Answer by hand",
+        run: () => void send(),
+        whileTyping: true,
+      },
+    ],
+    [calls, finish],
+  );
   return html`<div class="answer">
-    <div class="toolbar"><h2>Answer by hand</h2><span class="soft wide-only">The request is not sent. The client gets this as the model's reply, in its own dialect.</span><span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>${h(Icon, { name: "close" })}</button></div>
+    <div class="toolbar">
+      <h2>Answer by hand</h2>
+      <span class="soft wide-only">
+        The request is not sent. The client gets this as the model's reply, in its own dialect.
+      </span>
+      <span class="card-gap"></span>
+      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
+        ${h(Icon, { name: "close" })}
+      </button>
+    </div>
     <div class="answer-body">
       <h3 class="field-label">Text</h3>
-      ${h(Editor, { value: "", label: "Text of the reply", language: "markdown", isFocused: true, onChange: (typed) => (text.current = typed), onDone: onClose })}
-      ${calls.map((call, index) => html`<fieldset key=${call.key} class="answer-call">
-        <legend>Tool call ${index + 1}</legend>
-        <div class="answer-row">
-          <label>Tool <input class="field mono" list="known-tools" value=${call.name} onInput=${(/** @type {InputEvent} */ event) => change(call.key, { name: /** @type {HTMLInputElement} */ (event.target).value })} /></label>
-          <label>Id <input class="field mono" value=${call.id} onInput=${(/** @type {InputEvent} */ event) => change(call.key, { id: /** @type {HTMLInputElement} */ (event.target).value })} /></label>
-          <button type="button" class="button quiet" onClick=${() => setCalls(calls.filter((each) => each.key !== call.key))}>Remove</button>
-        </div>
-        ${h(Editor, { value: NO_ARGUMENTS, label: `Arguments of call ${index + 1}`, language: "json", onChange: (typed) => change(call.key, { arguments: typed }) })}
-        ${isJson(call.arguments) ? null : html`<p class="editing-refusal">Not JSON yet.</p>`}
-      </fieldset>`)}
+      ${h(Editor, {
+        value: "",
+        label: "Text of the reply",
+        language: "markdown",
+        isFocused: true,
+        onChange: (typed) => (text.current = typed),
+        onDone: onClose,
+      })}
+      ${calls.map(
+        (call, index) => html`<fieldset key=${call.key} class="answer-call">
+          <legend>Tool call ${index + 1}</legend>
+          <div class="answer-row">
+            <label>
+              Tool <input
+                class="field mono"
+                list="known-tools"
+                value=${call.name}
+                onInput=${(/** @type {InputEvent} */ event) =>
+                  change(call.key, { name: /** @type {HTMLInputElement} */ (event.target).value })}
+              />
+            </label>
+            <label>
+              Id <input
+                class="field mono"
+                value=${call.id}
+                onInput=${(/** @type {InputEvent} */ event) =>
+                  change(call.key, { id: /** @type {HTMLInputElement} */ (event.target).value })}
+              />
+            </label>
+            <button
+              type="button"
+              class="button quiet"
+              onClick=${() => setCalls(calls.filter((each) => each.key !== call.key))}
+            >
+              Remove
+            </button>
+          </div>
+          ${h(Editor, {
+            value: NO_ARGUMENTS,
+            label: `Arguments of call ${index + 1}`,
+            language: "json",
+            onChange: (typed) => change(call.key, { arguments: typed }),
+          })}
+          ${isJson(call.arguments) ? null : html`<p class="editing-refusal">Not JSON yet.</p>`}
+        </fieldset>`,
+      )}
       <datalist id="known-tools">${tools.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
       <div class="answer-foot">
         <button type="button" class="button" onClick=${add}>${h(Icon, { name: "plus" })}Add a tool call</button>
-        <label class="check">Ends with <select class="field" disabled=${calls.length > 0} value=${calls.length ? "tool_calls" : finish} onChange=${(/** @type {Event} */ event) => setFinish(/** @type {HTMLSelectElement} */ (event.target).value)}>
-          ${(calls.length ? ["tool_calls"] : FINISHES).map((name) => html`<option key=${name}>${name}</option>`)}</select></label>
+        <label class="check">
+          Ends with <select
+            class="field"
+            disabled=${calls.length > 0}
+            value=${calls.length ? "tool_calls" : finish}
+            onChange=${(/** @type {Event} */ event) => setFinish(/** @type {HTMLSelectElement} */ (event.target).value)}
+          >
+            ${(calls.length ? ["tool_calls"] : FINISHES).map((name) => html`<option key=${name}>${name}</option>`)}
+          </select>
+        </label>
         <span class="card-gap"></span>
         ${problem ? html`<span class="bad" role="alert">${problem}</span>` : null}
-        <button type="button" class="button primary" disabled=${desk.doing.value !== ""} onClick=${() => void send()}>${desk.doing.value === "answer" ? "Sending…" : "Send this answer"} ${h(KeyCaps, { keys: "ctrl+enter" })}</button>
+        <button type="button" class="button primary" disabled=${desk.doing.value !== ""} onClick=${() => void send()}>
+          ${desk.doing.value === "answer" ? "Sending…" : "Send this answer"} ${h(KeyCaps, { keys: "ctrl+enter" })}
+        </button>
       </div>
     </div>
   </div>`;

@@ -1,23 +1,24 @@
 // @ts-check
-/** A section as a card: what it is, what it costs, what is wrong with it, and its parts to read and to edit. */
+/** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
-import { band, predicted, short } from "../../state/budget.js";
-import { isProse, isText, placeOf } from "../../state/exchange.js";
+import { Icon } from "../../kit/icon.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { LongText } from "../../kit/long-text.js";
+import { memo } from "../../kit/memo.js";
+import { Menu } from "../../kit/menu.js";
+import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { memo } from "../../widgets/memo.js";
-import { Menu } from "../../widgets/menu.js";
-import { toast } from "../../widgets/toast.js";
-import { toExchange } from "../../navigation.js";
-import { copied, insert } from "./actions.js";
+import { copyText, insert } from "./actions.js";
+import { band, predictTokens, short } from "./core/budget.js";
+import { isProse, isText, placeOf } from "./core/exchange.js";
+import { rolesOf } from "./core/messages.js";
 import { JsonPane, TextPane } from "./editing.js";
-import { rolesOf } from "../../state/messages.js";
-import { LongText, PartBody, partName } from "./part.js";
+import { PartBody, partName } from "./part.js";
+import { Problems } from "./problems.js";
 
-/** @import { Problem, Section, SectionPart } from "../../state/exchange.js" */
+/** @import { Problem, Section, SectionPart } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
-/** @import { Choice } from "../../widgets/menu.js" */
+/** @import { Choice } from "../../kit/menu.js" */
 
 /**
  * @typedef {object} CardProps
@@ -43,24 +44,61 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const isNear = useNear(root, (count < 40 && position < 12) || isActive || editing !== null);
   const canEdit = isEditable && section.editable; // an edit of what is deleted restores it
   const worst = problems.some((each) => each.severity === "error") ? "error" : problems.length ? "warning" : "";
-  const names = ["card", `kind-${section.kind}`, `category-${section.category}`, section.deleted && "is-deleted", isActive && "is-active", worst && `has-${worst}`, editing !== null && "is-editing"];
+  const names = [
+    "card",
+    `kind-${section.kind}`,
+    `category-${section.category}`,
+    section.deleted && "is-deleted",
+    isActive && "is-active",
+    worst && `has-${worst}`,
+    editing !== null && "is-editing",
+  ];
   /** @param {MouseEvent} event */
   const onDoubleClick = (event) => {
-    if (!canEdit || editing !== null || (event.target instanceof Element && event.target.closest("button, a, input, textarea, .editor, .json"))) return;
+    if (
+      !canEdit ||
+      editing !== null ||
+      (event.target instanceof Element && event.target.closest("button, a, input, textarea, .editor, .json"))
+    )
+      return;
     desk.edit({ section: section.id });
   };
   /** Enter belongs to the card itself; on a button in it, it is the button's. @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
-    if (event.key !== "Enter" || event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key !== "Enter" || event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey)
+      return;
     event.preventDefault();
     if (canEdit) desk.edit({ section: section.id });
   };
-  return html`<article ref=${root} id=${`card-${section.id}`} class=${names.filter(Boolean).join(" ")} tabindex=${isActive ? 0 : -1} aria-posinset=${position + 1} aria-setsize=${count}
-      aria-label=${`${section.label}${section.deleted ? ", deleted" : ""}${worst ? `, ${worst}` : ""}`} aria-current=${isActive ? "true" : null} onFocusIn=${() => isActive || props.onActive(section.id)} onDblClick=${onDoubleClick} onKeyDown=${onKeyDown}>
-    ${isNear ? h(CardHead, { ...props, canEdit }) : html`<header class="card-head"><h3 class="card-label">${section.label}</h3></header>`}
+  return html`<article
+    ref=${root}
+    id=${`card-${section.id}`}
+    class=${names.filter(Boolean).join(" ")}
+    tabindex=${isActive ? 0 : -1}
+    aria-posinset=${position + 1}
+    aria-setsize=${count}
+    aria-label=${`${section.label}${section.deleted ? ", deleted" : ""}${worst ? `, ${worst}` : ""}`}
+    aria-current=${isActive ? "true" : null}
+    onFocusIn=${() => isActive || props.onActive(section.id)}
+    onDblClick=${onDoubleClick}
+    onKeyDown=${onKeyDown}
+  >
+    ${
+      isNear
+        ? h(CardHead, { ...props, canEdit })
+        : html`<header class="card-head">
+            <h3 class="card-label">${section.label}</h3>
+          </header>`
+    }
     ${problems.length ? h(Problems, { desk, problems, isEditable }) : null}
-    ${section.deleted || !isNear ? null : (section.answers ?? []).map((call) => h(AnsweredCall, { key: call.call_id, call, onGo: props.onActive }))}
-    <div class=${isNear ? "card-body" : "card-body card-waiting"}>${isNear ? h(CardBody, { ...props, canEdit }) : section.text.slice(0, 400)}</div>
+    ${
+      section.deleted || !isNear
+        ? null
+        : (section.answers ?? []).map((call) => h(CallLink, { key: call.call_id, call, onGo: props.onActive }))
+    }
+    <div class=${isNear ? "card-body" : "card-body card-waiting"}>
+      ${isNear ? h(CardBody, { ...props, canEdit }) : section.text.slice(0, 400)}
+    </div>
   </article>`;
 });
 
@@ -98,7 +136,7 @@ function CardHead(props) {
   const { desk, section, isEditable, isEdited, canEdit, editing } = props;
   const typed = editing === null ? null : desk.typedLength.value;
   const isTyped = typed && typed.name === section.id;
-  const tokens = isTyped ? predicted(section.tokens ?? null, section.text.length, typed.length) : section.tokens;
+  const tokens = isTyped ? predictTokens(section.tokens ?? null, section.text.length, typed.length) : section.tokens;
   const total = (desk.view.peek()?.tokens?.estimate ?? 0) + (tokens?.tokens ?? 0) - (section.tokens?.tokens ?? 0);
   const share = tokens && total ? Math.round((tokens.tokens / total) * 100) : 0;
   return html`<header class="card-head">
@@ -106,18 +144,76 @@ function CardHead(props) {
     <h3 class="card-label cut" title=${section.pointer || "not in the document"}>${section.label}</h3>
     ${isEdited && !section.deleted ? html`<span class="chip edited">edited</span>` : null}
     ${section.deleted ? html`<span class="chip deleted">deleted</span>` : null}
-    ${section.has_cache_mark ? html`<span class="chip cache" title="A cache mark stands in this section">cache</span>` : null}
-    ${isEditable && section.reason && !section.deleted && !section.parts.some((part) => part.editable) ? html`<span class="chip" title=${section.reason}>read-only</span>` : null}
+    ${section.has_cache_mark ? html`<span class="chip cache" title="This section has a cache mark">cache</span>` : null}
+    ${
+      isEditable && section.reason && !section.deleted && !section.parts.some((part) => part.editable)
+        ? html`<span class="chip" title=${section.reason}>read-only</span>`
+        : null
+    }
     <span class="card-gap"></span>
-    ${isEditable && !section.deleted && editing === null
-      ? html`<span class="card-actions">
-          ${canEdit ? html`<button type="button" class="button quiet icon" aria-label=${`Edit ${section.label}`} title="Edit (Enter)" onClick=${() => desk.edit({ section: section.id })}>${h(Icon, { name: "edit" })}</button>` : null}
-          <button type="button" class="button quiet icon" aria-label=${`Delete ${section.label}`} title="Delete (d); it can be restored" onClick=${() => void desk.apply({ op: "delete", section: section.id })}>${h(Icon, { name: "trash" })}</button>
-        </span>`
-      : null}
-    ${tokens ? html`<span class="card-tokens number" title=${band(tokens) ? `Between ${band(tokens)} tokens` : "Counted exactly"}>${short(tokens.tokens)}<span class="faint"> tok${share ? ` · ${share}%` : ""}</span></span>` : null}
-    ${canEdit && section.deleted && editing === null ? html`<button type="button" class="button quiet icon" aria-label=${`Edit ${section.label}`} title="Edit (Enter); this restores it" onClick=${() => desk.edit({ section: section.id })}>${h(Icon, { name: "edit" })}</button>` : null}
-    ${isEditable && section.deleted ? html`<button type="button" class="button restore" onClick=${() => void desk.apply({ op: "restore", section: section.id })}>Restore</button>` : null}
+    ${
+      isEditable && !section.deleted && editing === null
+        ? html`<span class="card-actions">
+            ${
+              canEdit
+                ? html`<button
+                    type="button"
+                    class="button quiet icon"
+                    aria-label=${`Edit ${section.label}`}
+                    title="Edit (Enter)"
+                    onClick=${() => desk.edit({ section: section.id })}
+                  >
+                    ${h(Icon, { name: "edit" })}
+                  </button>`
+                : null
+            }
+            <button
+              type="button"
+              class="button quiet icon"
+              aria-label=${`Delete ${section.label}`}
+              title="Delete (d); it can be restored"
+              onClick=${() => void desk.apply({ op: "delete", section: section.id })}
+            >
+              ${h(Icon, { name: "trash" })}
+            </button>
+          </span>`
+        : null
+    }
+    ${
+      tokens
+        ? html`<span
+            class="card-tokens number"
+            title=${band(tokens) ? `Between ${band(tokens)} tokens` : "Counted exactly"}
+          >
+            ${short(tokens.tokens)}
+            <span class="faint"> tok${share ? ` · ${share}%` : ""}</span>
+          </span>`
+        : null
+    }
+    ${
+      canEdit && section.deleted && editing === null
+        ? html`<button
+            type="button"
+            class="button quiet icon"
+            aria-label=${`Edit ${section.label}`}
+            title="Edit (Enter); this restores it"
+            onClick=${() => desk.edit({ section: section.id })}
+          >
+            ${h(Icon, { name: "edit" })}
+          </button>`
+        : null
+    }
+    ${
+      isEditable && section.deleted
+        ? html`<button
+            type="button"
+            class="button restore"
+            onClick=${() => void desk.apply({ op: "restore", section: section.id })}
+          >
+            Restore
+          </button>`
+        : null
+    }
     ${section.deleted ? null : h(Menu, { label: `More for ${section.label}`, choices: choicesOf(props) })}
   </header>`;
 }
@@ -126,8 +222,12 @@ function CardHead(props) {
 function choicesOf({ desk, section, isEditable, dialect }) {
   /** @type {Choice[]} */
   const choices = [
-    { label: "Copy text", run: () => void copied(section.text || section.parts.map((part) => part.text).join("\n")) },
-    { label: "Show in Wire", detail: section.pointer, run: () => (desk.shownPointer.value = section.pointer, toExchange(desk.id, "wire")) },
+    { label: "Copy text", run: () => void copyText(section.text || section.parts.map((part) => part.text).join("\n")) },
+    {
+      label: "Show in Wire",
+      detail: section.pointer,
+      run: () => ((desk.shownPointer.value = section.pointer), toExchange(desk.id, "wire")),
+    },
   ];
   if (!isEditable) return choices;
   // The calls of a reply can be changed or taken out, and no more.
@@ -136,48 +236,36 @@ function choicesOf({ desk, section, isEditable, dialect }) {
   if (!placeOf(section)) return choices;
   choices.push(
     "line",
-    { label: "Duplicate", keys: h(KeyCaps, { keys: "D" }), run: () => void desk.apply({ op: "duplicate", section: section.id }) },
+    {
+      label: "Duplicate",
+      keys: h(KeyCaps, { keys: "D" }),
+      run: () => void desk.apply({ op: "duplicate", section: section.id }),
+    },
     { label: "Move up", keys: h(KeyCaps, { keys: "alt+up" }), run: () => desk.move(section.id, -1) },
     { label: "Move down", keys: h(KeyCaps, { keys: "alt+down" }), run: () => desk.move(section.id, 1) },
     "line",
-    { label: "Insert user message below", keys: h(KeyCaps, { keys: "o" }), run: () => void insert(desk, section, "user") },
+    {
+      label: "Insert user message below",
+      keys: h(KeyCaps, { keys: "o" }),
+      run: () => void insert(desk, section, "user"),
+    },
     { label: "Insert assistant message below", run: () => void insert(desk, section, "assistant") },
     "line",
-    ...rolesOf(dialect).map((role) => ({ label: `Role: ${role}`, isChosen: section.role === role, run: () => void desk.apply({ op: "set_role", section: section.id, role }) })),
+    ...rolesOf(dialect).map((role) => ({
+      label: `Role: ${role}`,
+      isChosen: section.role === role,
+      run: () => void desk.apply({ op: "set_role", section: section.id, role }),
+    })),
   );
   return choices;
 }
 
-/** @param {{ desk: Desk, problems: readonly Problem[], isEditable: boolean }} props */
-export function Problems({ desk, problems, isEditable }) {
-  return html`<ul class="problems">
-    ${problems.map(
-      (problem, index) => html`<li key=${index} class=${`problem ${problem.severity}`}>
-        ${h(Icon, { name: "warn" })}
-        <span class="problem-text"><span class="unseen">${problem.severity}: </span>${sentence(problem.message)}${problem.pointer ? html` <code class="faint">${problem.pointer}</code>` : null}</span>
-        ${isEditable ? (problem.fixes ?? []).map((fix) => html`<button type="button" class="button fix" onClick=${() => void fixed(desk, fix)}>${sentence(fix.label)}</button>`) : null}
-      </li>`,
-    )}
-  </ul>`;
-}
-
-/** @param {string} text */
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-/** @param {Desk} desk @param {import("../../state/exchange.js").Fix} fix */
-async function fixed(desk, fix) {
-  const operations = fix.operations;
-  const isDone = await desk.apply(operations.length === 1 ? /** @type {any} */ (operations[0]) : { op: "batch", operations });
-  if (isDone) toast(`Done: ${fix.label}.`, { action: { label: "Undo", run: () => void desk.apply({ op: "undo" }) } });
-}
-
-/** @param {{ call: import("../../state/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
-function AnsweredCall({ call, onGo }) {
+/** @param {{ call: import("./core/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
+function CallLink({ call, onGo }) {
   const args = call.arguments.length > 160 ? `${call.arguments.slice(0, 160)}…` : call.arguments;
   return html`<button type="button" class="answered" title="Go to the call" onClick=${() => onGo(call.section)}>
-    <span class="faint">answers</span> <b>${call.name}</b><code class="cut">${args}</code>
+    <span class="faint">answers</span> <b>${call.name}</b>
+    <code class="cut">${args}</code>
   </button>`;
 }
 
@@ -185,12 +273,22 @@ function AnsweredCall({ call, onGo }) {
 function CardBody(props) {
   const { desk, section, editing, isSource, canEdit, isEditable } = props;
   const isMarkdown = isProse(section) && !isSource;
-  if (section.deleted && editing === null) return html`<div class="deleted-text">${(section.text || section.parts.map((part) => part.text).join(" ")).slice(0, 240) || "(nothing to show)"}</div>`;
+  if (section.deleted && editing === null)
+    return html`<div class="deleted-text">
+      ${(section.text || section.parts.map((part) => part.text).join(" ")).slice(0, 240) || "(nothing to show)"}
+    </div>`;
   if (editing === "json") return h(JsonPane, { desk, section });
   if (editing === section.id) {
     const others = section.parts.filter((part) => !isText(part) && part.type !== "cache_breakpoint");
     const isOfParts = section.parts.some(isText);
-    return html`${h(TextPane, { desk, target: { section: section.id }, text: section.text, label: section.label, language: isProse(section) ? "markdown" : section.parts[0]?.is_json ? "json" : "text", count: section.parts.filter(isText).length })}
+    return html`${h(TextPane, {
+      desk,
+      target: { section: section.id },
+      text: section.text,
+      label: section.label,
+      language: isProse(section) ? "markdown" : section.parts[0]?.is_json ? "json" : "text",
+      count: section.parts.filter(isText).length,
+    })}
       ${isOfParts ? others.map((part) => h(PartRow, { ...props, key: part.id, part, isMarkdown })) : null}`;
   }
   const solid = section.parts.filter((part) => part.type !== "cache_breakpoint");
@@ -201,38 +299,104 @@ function CardBody(props) {
   return section.parts.map((part) => h(PartRow, { ...props, key: part.id, part, isMarkdown, isBare: isSingle }));
 }
 
-/** @param {CardProps & { canEdit: boolean, part: SectionPart, isMarkdown: boolean, isBare?: boolean, key?: string }} props */
+/**
+ * @param {CardProps & { canEdit: boolean, part: SectionPart, isMarkdown: boolean, isBare?: boolean, key?: string }}
+ *   props
+ */
 function PartRow({ desk, section, part, isMarkdown, isEditable, editing, isBare }) {
   const target = { section: section.id, part: part.id };
   if (part.type === "cache_breakpoint" && !part.deleted) return h(PartBody, { part, isMarkdown, onSet: null });
   const canEdit = isEditable && part.editable && !part.deleted;
   const isEditing = editing === part.id;
   const body = isEditing
-    ? h(TextPane, { desk, target, text: part.text ?? "", label: `${partName(part)} of ${section.label}`, language: part.is_json ? "json" : isText(part) && isProse(section) ? "markdown" : "text", count: 1 })
+    ? h(TextPane, {
+        desk,
+        target,
+        text: part.text ?? "",
+        label: `${partName(part)} of ${section.label}`,
+        language: part.is_json ? "json" : isText(part) && isProse(section) ? "markdown" : "text",
+        count: 1,
+      })
     : part.deleted
       ? html`<div class="deleted-text">${(part.text ?? "").slice(0, 160) || partName(part)}</div>`
-      : h(PartBody, { part, isMarkdown, onSet: canEdit && (part.type === "tool" || part.type === "option") ? desk.setLeaf : null });
-  return html`<div class=${`part type-${part.type} ${part.deleted ? "is-deleted" : ""}`} role="group" aria-label=${partName(part)}>
-    ${isBare && isText(part) ? null : html`<div class="part-head">
-      <span class="part-name">${partName(part)}</span>
-      ${part.call_id ? html`<code class="faint cut part-id">${part.call_id}</code>` : null}
-      ${part.reason && !part.deleted && ["thinking", "tool_call", "tool_result", "text"].includes(part.type) ? html`<span class="faint cut" title=${part.reason}>${part.reason}</span>` : null}
-      <span class="card-gap"></span>
-      ${part.tokens != null && !isBare ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>` : null}
-      ${canEdit && !isEditing ? html`<button type="button" class="part-action" aria-label=${`Edit ${partName(part)}`} onClick=${() => desk.edit(target)}>Edit</button>` : null}
-      ${isEditable && !part.deleted && !isBare && !isEditing ? html`<button type="button" class="part-action" aria-label=${`Delete ${partName(part)}`} onClick=${() => void desk.apply({ op: "delete", ...target })}>Delete</button>` : null}
-      ${isEditable && part.deleted ? html`<button type="button" class="part-action shown" onClick=${() => void desk.apply({ op: "restore", ...target })}>Restore</button>` : null}
-    </div>`}
+      : h(PartBody, {
+          part,
+          isMarkdown,
+          onSet: canEdit && (part.type === "tool" || part.type === "option") ? desk.setLeaf : null,
+        });
+  return html`<div
+    class=${`part type-${part.type} ${part.deleted ? "is-deleted" : ""}`}
+    role="group"
+    aria-label=${partName(part)}
+  >
+    ${
+      isBare && isText(part)
+        ? null
+        : html`<div class="part-head">
+            <span class="part-name">${partName(part)}</span>
+            ${part.call_id ? html`<code class="faint cut part-id">${part.call_id}</code>` : null}
+            ${
+              part.reason && !part.deleted && ["thinking", "tool_call", "tool_result", "text"].includes(part.type)
+                ? html`<span class="faint cut" title=${part.reason}>${part.reason}</span>`
+                : null
+            }
+            <span class="card-gap"></span>
+            ${
+              part.tokens != null && !isBare
+                ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>`
+                : null
+            }
+            ${
+              canEdit && !isEditing
+                ? html`<button
+                    type="button"
+                    class="part-action"
+                    aria-label=${`Edit ${partName(part)}`}
+                    onClick=${() => desk.edit(target)}
+                  >
+                    Edit
+                  </button>`
+                : null
+            }
+            ${
+              isEditable && !part.deleted && !isBare && !isEditing
+                ? html`<button
+                    type="button"
+                    class="part-action"
+                    aria-label=${`Delete ${partName(part)}`}
+                    onClick=${() => void desk.apply({ op: "delete", ...target })}
+                  >
+                    Delete
+                  </button>`
+                : null
+            }
+            ${
+              isEditable && part.deleted
+                ? html`<button
+                    type="button"
+                    class="part-action shown"
+                    onClick=${() => void desk.apply({ op: "restore", ...target })}
+                  >
+                    Restore
+                  </button>`
+                : null
+            }
+          </div>`
+    }
     ${body}
   </div>`;
 }
 
-/** Tools and options: a line for each, with its JSON below when it is opened. @param {CardProps & { canEdit: boolean }} props */
+/**
+ * Tools and options: a line for each, with its JSON below when it is opened.
+ * @param {CardProps & { canEdit: boolean }} props
+ */
 function Bundle(props) {
   const { section, isEditable, desk, editing } = props;
   const isOptions = section.kind === "options";
   const [open, setOpen] = useState(/** @type {string[]} */ ([]));
-  const flip = (/** @type {string} */ id) => setOpen(open.includes(id) ? open.filter((each) => each !== id) : [...open, id]);
+  const flip = (/** @type {string} */ id) =>
+    setOpen(open.includes(id) ? open.filter((each) => each !== id) : [...open, id]);
   return html`<ul class="bundle">
     ${section.parts.map((part) => {
       const text = part.text ?? "";
@@ -242,18 +406,74 @@ function Bundle(props) {
       const canEdit = isEditable && part.editable && !part.deleted;
       return html`<li key=${part.id} class=${`bundle-item ${part.deleted ? "is-deleted" : ""}`}>
         <div class="bundle-line">
-          ${isShort && editing !== part.id
-            ? html`<span class="bundle-name"><code>${part.name}</code></span><span class="bundle-value">${part.deleted ? html`<code>${text}</code>` : h(PartBody, { part, isMarkdown: false, onSet: canEdit ? desk.setLeaf : null })}</span>`
-            : html`<button type="button" class="bundle-name fold-name" aria-expanded=${isOpen} onClick=${() => flip(part.id)}><span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span><code>${part.name || part.type}</code><span class="cut faint bundle-about">${isOpen ? "" : aboutTool(text)}</span></button>`}
+          ${
+            isShort && editing !== part.id
+              ? html`<span class="bundle-name"><code>${part.name}</code></span>
+                  <span class="bundle-value">
+                    ${
+                      part.deleted
+                        ? html`<code>${text}</code>`
+                        : h(PartBody, { part, isMarkdown: false, onSet: canEdit ? desk.setLeaf : null })
+                    }
+                  </span>`
+              : html`<button
+                  type="button"
+                  class="bundle-name fold-name"
+                  aria-expanded=${isOpen}
+                  onClick=${() => flip(part.id)}
+                >
+                  <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
+                  <code>${part.name || part.type}</code>
+                  <span class="cut faint bundle-about">${isOpen ? "" : aboutTool(text)}</span>
+                </button>`
+          }
           ${isShort && editing !== part.id ? html`<span class="card-gap"></span>` : null}
           ${part.tokens != null ? html`<span class="card-tokens number faint">${short(part.tokens)} tok</span>` : null}
-          ${canEdit && editing !== part.id && !isShort ? html`<button type="button" class="part-action" aria-label=${`Edit ${part.name} as JSON`} onClick=${() => desk.edit(target)}>Edit</button>` : null}
-          ${isEditable && !part.deleted && editing !== part.id ? html`<button type="button" class="part-action" aria-label=${`Delete ${part.name}`} onClick=${() => void desk.apply({ op: "delete", ...target })}>Delete</button>` : null}
-          ${isEditable && part.deleted ? html`<button type="button" class="part-action shown" onClick=${() => void desk.apply({ op: "restore", ...target })}>Restore</button>` : null}
+          ${
+            canEdit && editing !== part.id && !isShort
+              ? html`<button
+                  type="button"
+                  class="part-action"
+                  aria-label=${`Edit ${part.name} as JSON`}
+                  onClick=${() => desk.edit(target)}
+                >
+                  Edit
+                </button>`
+              : null
+          }
+          ${
+            isEditable && !part.deleted && editing !== part.id
+              ? html`<button
+                  type="button"
+                  class="part-action"
+                  aria-label=${`Delete ${part.name}`}
+                  onClick=${() => void desk.apply({ op: "delete", ...target })}
+                >
+                  Delete
+                </button>`
+              : null
+          }
+          ${
+            isEditable && part.deleted
+              ? html`<button
+                  type="button"
+                  class="part-action shown"
+                  onClick=${() => void desk.apply({ op: "restore", ...target })}
+                >
+                  Restore
+                </button>`
+              : null
+          }
         </div>
-        ${editing === part.id
-          ? h(TextPane, { desk, target, text, label: `${part.name} as JSON`, language: "json", count: 1 })
-          : isOpen && !isShort ? html`<div class="bundle-open">${h(PartBody, { part, isMarkdown: false, onSet: canEdit ? desk.setLeaf : null })}</div>` : null}
+        ${
+          editing === part.id
+            ? h(TextPane, { desk, target, text, label: `${part.name} as JSON`, language: "json", count: 1 })
+            : isOpen && !isShort
+              ? html`<div class="bundle-open">
+                  ${h(PartBody, { part, isMarkdown: false, onSet: canEdit ? desk.setLeaf : null })}
+                </div>`
+              : null
+        }
       </li>`;
     })}
   </ul>`;

@@ -1,16 +1,16 @@
 // @ts-check
-/** Send it again: as it was, edited, or to several models, with the answers next to each other. */
+/** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
-import { about } from "../../about.js";
-import { bytes, get, onFact } from "../../api.js";
-import { short } from "../../state/budget.js";
-import { duration, money } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { bytes, get, onFact } from "../../kit/api.js";
+import { duration, money } from "../../kit/core/format.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { toastError } from "../../widgets/toast.js";
-import { LongText, looksLikeJson } from "./part.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { short } from "./core/budget.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id: string, label: string, isOwn: boolean }} Column */
@@ -18,7 +18,9 @@ import { JsonView } from "../../widgets/json-view.js";
 /** @param {{ desk: Desk, onClose: () => void }} props */
 export function Compare({ desk, onClose }) {
   const view = desk.view.value;
-  const [columns, setColumns] = useState(/** @type {Column[]} */ ([{ id: desk.id, label: view?.model ?? "", isOwn: true }]));
+  const [columns, setColumns] = useState(
+    /** @type {Column[]} */ ([{ id: desk.id, label: view?.model ?? "", isOwn: true }]),
+  );
   const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
   const [isSending, setSending] = useState(false);
   const [edited, setEdited] = useState(/** @type {string | null} */ (null));
@@ -52,15 +54,47 @@ export function Compare({ desk, onClose }) {
   };
   return html`<div class="compare">
     <div class="toolbar">
-      <h2>Replay and compare</h2><span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>${h(Icon, { name: "close" })}</button>
+      <h2>Replay and compare</h2>
+      <span class="card-gap"></span>
+      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
+        ${h(Icon, { name: "close" })}
+      </button>
     </div>
     <div class="compare-choice">
-      ${edited !== null ? null : h(Models, { models: known.map((each) => each.id), own: view?.model ?? "", chosen, onChange: setChosen })}
-      <button type="button" class="button" aria-pressed=${edited !== null} onClick=${() => void edit()}>${h(Icon, { name: "edit" })}${edited === null ? "Edit the body first" : "Leave the body as it was"}</button>
-      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void send()}>${isSending ? "Sending…" : edited !== null ? "Send the edited body" : chosen.length ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}` : "Send again as it was"}</button>
+      ${
+        edited !== null
+          ? null
+          : h(Models, { models: known.map((each) => each.id), own: view?.model ?? "", chosen, onChange: setChosen })
+      }
+      <button type="button" class="button" aria-pressed=${edited !== null} onClick=${() => void edit()}>
+        ${h(Icon, { name: "edit" })}
+        ${edited === null ? "Edit the body first" : "Leave the body as it was"}
+      </button>
+      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void send()}>
+        ${
+          isSending
+            ? "Sending…"
+            : edited !== null
+              ? "Send the edited body"
+              : chosen.length
+                ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
+                : "Send again as it was"
+        }
+      </button>
     </div>
-    ${edited !== null ? html`<div class="compare-editor">${h(Editor, { value: edited, label: "Body to replay", language: "json", isFocused: true, onChange: (text) => (typed.current = text) })}</div>` : null}
+    ${
+      edited !== null
+        ? html`<div class="compare-editor">
+            ${h(Editor, {
+              value: edited,
+              label: "Body to replay",
+              language: "json",
+              isFocused: true,
+              onChange: (text) => (typed.current = text),
+            })}
+          </div>`
+        : null
+    }
     <div class="compare-columns">${columns.map((column) => h(Result, { key: column.id, column }))}</div>
   </div>`;
 }
@@ -74,10 +108,31 @@ function Models({ models, own, chosen, onChange }) {
     setText("");
   };
   return html`<div class="models" role="group" aria-label="Models to send it to">
-    ${chosen.map((model) => html`<span key=${model} class="chip model">${model}<button type="button" aria-label=${`Without ${model}`} onClick=${() => onChange(chosen.filter((each) => each !== model))}>${h(Icon, { name: "close" })}</button></span>`)}
-    <input class="field" list="known-models" placeholder=${chosen.length ? "another model" : "to another model…"} aria-label="Model" value=${text} onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
-      onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), add())} onBlur=${add} />
-    <datalist id="known-models">${models.filter((each) => each !== own).map((each) => html`<option key=${each} value=${each}></option>`)}</datalist>
+    ${chosen.map(
+      (model) => html`<span key=${model} class="chip model">
+        ${model}
+        <button
+          type="button"
+          aria-label=${`Without ${model}`}
+          onClick=${() => onChange(chosen.filter((each) => each !== model))}
+        >
+          ${h(Icon, { name: "close" })}
+        </button>
+      </span>`,
+    )}
+    <input
+      class="field"
+      list="known-models"
+      placeholder=${chosen.length ? "another model" : "to another model…"}
+      aria-label="Model"
+      value=${text}
+      onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
+      onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), add())}
+      onBlur=${add}
+    />
+    <datalist id="known-models">
+      ${models.filter((each) => each !== own).map((each) => html`<option key=${each} value=${each}></option>`)}
+    </datalist>
   </div>`;
 }
 
@@ -117,23 +172,49 @@ function Result({ column }) {
   const isOpen = line && ["received", "sending", "held"].includes(line.state);
   const cost = typeof line?.cost === "number" ? line.cost : null;
   return html`<section class="result" aria-label=${column.label}>
-    <header><b class="cut">${column.label}</b>${column.isOwn ? html`<span class="chip">this one</span>` : null}<span class="card-gap"></span><a href=${`#/x/${encodeURIComponent(column.id)}/reply`}>open</a></header>
+    <header>
+      <b class="cut">${column.label}</b>
+      ${column.isOwn ? html`<span class="chip">this one</span>` : null}
+      <span class="card-gap"></span>
+      <a href=${`#/x/${encodeURIComponent(column.id)}/reply`}>open</a>
+    </header>
     <p class="result-facts number soft">
       <span class=${`state-badge ${line?.state ?? "received"}`}>${line?.state ?? "…"}</span>
       ${line?.elapsed != null ? html`<span>${duration(line.elapsed)}</span>` : null}
-      ${line?.first_byte != null ? html`<span title="Until the first byte">${duration(line.first_byte)} first</span>` : null}
-      ${usage.output_tokens != null ? html`<span>${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out</span>` : null}
+      ${
+        line?.first_byte != null
+          ? html`<span title="Until the first byte">${duration(line.first_byte)} first</span>`
+          : null
+      }
+      ${
+        usage.output_tokens != null
+          ? html`<span>${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out</span>`
+          : null
+      }
       ${cost != null ? html`<span>${money(cost)}</span>` : null}
     </p>
     <div class="result-body">
       ${problem ? html`<p class="bad">${problem}</p>` : null}
       ${(reply?.parts ?? []).map((/** @type {any} */ part, /** @type {number} */ index) =>
         part.type === "tool_call"
-          ? html`<div key=${index} class="result-call"><b>calls ${part.name}</b>${looksLikeJson(part.arguments ?? "") ? h(JsonView, { text: part.arguments, open: 3 }) : html`<pre class="plain-text">${part.arguments}</pre>`}</div>`
-          : part.type === "text" ? h(LongText, { key: String(index), text: part.text ?? "", isMarkdown: true, lines: 60 }) : null,
+          ? html`<div key=${index} class="result-call">
+              <b>calls ${part.name}</b>
+              ${
+                looksLikeJson(part.arguments ?? "")
+                  ? h(JsonView, { text: part.arguments, open: 3 })
+                  : html`<pre class="plain-text">${part.arguments}</pre>`
+              }
+            </div>`
+          : part.type === "text"
+            ? h(LongText, { key: String(index), text: part.text ?? "", isMarkdown: true, lines: 60 })
+            : null,
       )}
       ${line?.fault?.message ? html`<p class="bad">${line.fault.message}</p>` : null}
-      ${isOpen ? html`<p class="soft pulse">${line.state === "held" ? "held: open it to send it" : "arriving…"}</p>` : null}
+      ${
+        isOpen
+          ? html`<p class="soft pulse">${line.state === "held" ? "held: open it to send it" : "arriving…"}</p>`
+          : null
+      }
     </div>
   </section>`;
 }

@@ -1,15 +1,15 @@
 // @ts-check
-/** One exchange that lies open: what is known of it, what was typed into it, and what may be done with it. */
+/** The state of one open exchange: the server's view of it, pending edits, and the actions on it. */
 
-import { get, onFact, onReconnect, post } from "../../api.js";
-import { Edits, nameOf } from "../../state/edits.js";
-import { isHeld, isOver, lacks, merged, moved, problemsBySection } from "../../state/exchange.js";
+import { get, onFact, onReconnect, post } from "../../kit/api.js";
+import { Edits, nameOf } from "../../kit/core/edits.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
-import { toast, toastError } from "../../widgets/toast.js";
+import { isHeld, isOver, lacksSections, mergeView, moveOperation, problemsBySection } from "./core/exchange.js";
 
-/** @import { Fact, Section, View } from "../../state/exchange.js" */
-/** @import { Operation, Target } from "../../state/edits.js" */
-/** @import { ApiError } from "../../api.js" */
+/** @import { Fact, Section, View } from "./core/exchange.js" */
+/** @import { Operation, Target } from "../../kit/core/edits.js" */
+/** @import { ApiError } from "../../kit/api.js" */
 /** @import { Signal } from "../../vendor/preact.js" */
 
 const SOON = 80;
@@ -18,7 +18,7 @@ export class Desk {
   /** @param {string} id */
   constructor(id) {
     this.id = id;
-    this.path = `/api/exchanges/${encodeURIComponent(id)}`;
+    this.path = /** @type {const} */ (`/api/exchanges/${encodeURIComponent(id)}`);
     /** @type {Signal<View | null>} */
     this.view = signal(null);
     /** @type {Signal<ApiError | null>} */
@@ -30,7 +30,10 @@ export class Desk {
     this.editing = signal(null);
     /** Refused texts by target: they stay in the editor. @type {Signal<Map<string, string>>} */
     this.refusals = signal(new Map());
-    /** How long the text in the open editor is, for the prediction. @type {Signal<{ name: string, length: number } | null>} */
+    /**
+     * How long the text in the open editor is, for the prediction.
+     * @type {Signal<{ name: string, length: number } | null>}
+     */
     this.typedLength = signal(null);
     /** @type {Signal<"" | "session" | "project" | "all">} */
     this.keep = signal("");
@@ -51,8 +54,10 @@ export class Desk {
     /** @type {Promise<void> | null} */
     this._asked = null;
     this._edits = new Edits({
-      // What changed since the body that is shown here, whoever changed it: the hash of it all stands beside it.
-      post: (operation) => post(`${this.path}/edits?changed=${this.view.peek()?.body_sha256 ?? "0"}`, this._meant(this._kept(operation))),
+      // `changed` is the hash of the body that is shown: the answer has what differs from it, other pages' edits
+      // included.
+      post: (operation) =>
+        post(`${this.path}/edits?changed=${this.view.peek()?.body_sha256 ?? "0"}`, this._meant(this._kept(operation))),
       answered: (answer, operation) => this._answered(answer, operation),
       refused: (error, operation) => this._refused(/** @type {ApiError} */ (error), operation),
       busy: (busy) => this._isBusyNow(busy),
@@ -96,17 +101,17 @@ export class Desk {
 
   /** Counts the edits that were answered. */
   _answers = 0;
-  /** Whether an edit was answered with what somebody else did, which nobody here has seen yet. */
+  /** Whether the answer to an edit had changes of another page, which are not shown yet. */
   _isForeign = false;
 
   /** @param {View} answer */
   _take(answer) {
     const old = this.view.value;
-    if (lacks(old, answer)) {
+    if (lacksSections(old, answer)) {
       void this.load();
       return;
     }
-    const view = merged(old, answer);
+    const view = mergeView(old, answer);
     batch(() => {
       this.view.value = view;
       this.frames.value = (view.facts ?? []).filter((fact) => fact.kind === "frame");
@@ -114,7 +119,7 @@ export class Desk {
     this._arrived = [];
     if (!isHeld(view)) return;
     if (!view.dirty) this._remember(view);
-    // Opened after somebody had edited it: what it was is asked for once.
+    // It was edited before it was opened here: the original is fetched once.
     else if (!this._originals.size && !this._asked) void this._askOriginals();
   }
 
@@ -127,8 +132,9 @@ export class Desk {
           const section = sections.get(after?.section ?? "");
           if (!section) continue;
           if (change !== "same") this._changed.add(section.id);
-          // A section with more than words is told with place holders, which are no text to go back to.
-          if (before && !after.part && after.text === section.text) this._originals.set(section.id, before.text);
+          // A section with more than text has placeholders in its text, which cannot be restored.
+          if (before && after && !after.part && after.text === section.text)
+            this._originals.set(section.id, before.text);
         }
         for (const [id, section] of sections) this._seen.set(id, section.text);
         this.view.value = this.view.value && { ...this.view.value };
@@ -147,7 +153,8 @@ export class Desk {
   _remember(view) {
     for (const section of view.sections ?? []) {
       if (!this._originals.has(section.id)) this._originals.set(section.id, section.text);
-      for (const part of section.parts) if (!this._originals.has(part.id)) this._originals.set(part.id, part.text ?? "");
+      for (const part of section.parts)
+        if (!this._originals.has(part.id)) this._originals.set(part.id, part.text ?? "");
     }
   }
 
@@ -190,8 +197,9 @@ export class Desk {
   /** @param {boolean} busy */
   _isBusyNow(busy) {
     this.isBusy.value = busy;
-    // Somebody else has edited it while our own edits were on their way.
-    if (!busy && this._lastEdit && this._lastEdit !== this.view.peek()?.body_sha256) this._later(() => void this.load());
+    // Another page edited it while our own edits were under way.
+    if (!busy && this._lastEdit && this._lastEdit !== this.view.peek()?.body_sha256)
+      this._later(() => void this.load());
   }
 
   /** The hash after the last edit that was heard of. */
@@ -239,7 +247,12 @@ export class Desk {
     const name = String(operation.part ?? operation.section ?? "");
     if (this.refusals.value.has(name)) this._tellRefusal(name, "");
     this._answers++;
-    if (operation.op === "keep") toast(answer.kept?.length === 1 ? "1 edit is kept for later requests." : `${answer.kept?.length ?? 0} edits are kept for later requests.`);
+    if (operation.op === "keep")
+      toast(
+        answer.kept?.length === 1
+          ? "1 edit is kept for later requests."
+          : `${answer.kept?.length ?? 0} edits are kept for later requests.`,
+      );
     if (!answer.order) this._isForeign = true;
     this._take(answer);
   }
@@ -269,7 +282,7 @@ export class Desk {
     this._edits.type(target, text);
   }
 
-  /** What is typed cannot be told to the server as it stands. @param {Target} target @param {string} why */
+  /** What is typed cannot be sent to the server as it is. @param {Target} target @param {string} why */
   hold(target, why) {
     this._edits.forget(nameOf(target));
     this._tellRefusal(nameOf(target), why);
@@ -282,7 +295,7 @@ export class Desk {
 
   /** @param {string} id @param {-1 | 1} by */
   move(id, by) {
-    const operation = moved(this.sections.peek(), id, by);
+    const operation = moveOperation(this.sections.peek(), id, by);
     if (operation) void this.apply(operation);
   }
 
@@ -319,17 +332,17 @@ export class Desk {
     return this._edits.flush();
   }
 
-  /** Send what is on screen: everything typed is told first, and the server takes only the hash that is shown. */
+  /** Send what is on screen: pending edits are sent first, and the server accepts only the hash that is shown. */
   async send() {
     await this._do("send", async () => {
       this._isForeign = false;
       // What is in the open editor is on screen too: if the document could not take it, it must not leave without it.
       if (!(await this._edits.flush()) || this.refusals.peek().size) {
-        toast("Not sent: an edit was refused.", { hint: "Look at the section that is marked.", tone: "bad" });
+        toast("Not sent: an edit was refused.", { hint: "Check the marked section.", tone: "bad" });
         return;
       }
       if (this._isForeign) {
-        toast("Not sent: somebody else has changed it.", { hint: "Look at it again, then send it.", tone: "bad" });
+        toast("Not sent: it was changed in another page.", { hint: "Check it again, then send it.", tone: "bad" });
         return;
       }
       await post(`${this.path}/release`, { body_sha256: this.view.value?.body_sha256 ?? "" });

@@ -1,19 +1,24 @@
 // @ts-check
 /** What differs from the original, from the turn before, or from any other exchange: section by section. */
 
-import { get } from "../../api.js";
-import { short } from "../../state/budget.js";
-import { clientName, money, when } from "../../state/format.js";
-import { indentedRows, scan } from "../../state/json.js";
+import { get } from "../../kit/api.js";
+import { clientName, money, when } from "../../kit/core/format.js";
+import { rowsOf, scan } from "../../kit/core/json.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { useResource } from "../../kit/resource.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { LongText, looksLikeJson } from "./part.js";
+import { short } from "./core/budget.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @import { Cost } from "../../state/exchange.js" */
+/** @import { Cost } from "./core/exchange.js" */
 /** @typedef {{ section: string, text: string }} Side */
-/** @typedef {{ change: "same" | "changed" | "added" | "removed" | "moved", label: string, kind: string, before: Side | null, after: Side | null }} Item */
+/**
+ * @typedef {{ change: "same" | "changed" | "added" | "removed" | "moved", label: string, kind: string, before: Side |
+ *   null, after: Side | null }} Item
+ */
 /** @typedef {{ against: string, items: Item[], prefix?: Cost | null }} Answer */
 
 const WORDS = { same: "same", changed: "changed", added: "added", removed: "removed", moved: "moved" };
@@ -21,17 +26,22 @@ const WORDS = { same: "same", changed: "changed", added: "added", removed: "remo
 /** @param {{ desk: Desk }} props */
 export function Diff({ desk }) {
   const view = desk.view.value;
-  const [against, setAgainst] = useState(view?.dirty || !(view?.previous || view?.thread?.previous) ? "original" : "previous");
+  const [against, setAgainst] = useState(
+    view?.dirty || !(view?.previous || view?.thread?.previous) ? "original" : "previous",
+  );
   const [answer, setAnswer] = useState(/** @type {Answer | null} */ (null));
   const [problem, setProblem] = useState("");
   const [isAll, setAll] = useState(false);
   useEffect(() => {
     let isThere = true;
     if (against === "other") return undefined;
-    void desk.flush().then(() => get(`${desk.path}/diff?against=${encodeURIComponent(against)}`)).then(
-      (found) => isThere && (setAnswer(found), setProblem("")),
-      (error) => isThere && (setAnswer(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
-    );
+    void desk
+      .flush()
+      .then(() => get(`${desk.path}/diff?against=${encodeURIComponent(against)}`))
+      .then(
+        (found) => isThere && (setAnswer(found), setProblem("")),
+        (error) => isThere && (setAnswer(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
+      );
     return () => void (isThere = false);
   }, [desk, against, view?.body_sha256]);
   const items = answer?.items ?? [];
@@ -46,20 +56,40 @@ export function Diff({ desk }) {
   return html`<div class="diff">
     <div class="toolbar">
       <span class="soft">Compared with</span>
-      <div class="segmented" role="radiogroup" aria-label="Compared with">
-        <button type="button" role="radio" aria-checked=${against === "original"} onClick=${() => pick("original")}>Original</button>
-        <button type="button" role="radio" aria-checked=${against === "previous"} onClick=${() => pick("previous")}>Previous turn</button>
-        <button type="button" role="radio" aria-checked=${isOther} onClick=${() => pick("other")}>Another exchange</button>
-      </div>
+      ${segmented({
+        label: "Compared with",
+        value: isOther ? "other" : against,
+        choices: [
+          { value: "original", label: "Original" },
+          { value: "previous", label: "Previous turn" },
+          { value: "other", label: "Another exchange" },
+        ],
+        onChange: pick,
+      })}
       ${isOther ? h(Others, { own: desk.id, chosen: against === "other" ? "" : against, onChoose: pick }) : null}
       <span class="card-gap"></span>
-      ${items.length > differing.length ? html`<label class="check"><input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Show the ${items.length - differing.length} that are the same</label>` : null}
+      ${
+        items.length > differing.length
+          ? html`<label class="check">
+              <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Show the ${
+                items.length - differing.length
+              } that are the same
+            </label>`
+          : null
+      }
     </div>
     <div class="diff-list">
       ${answer?.prefix ? h(Prefix, { cost: answer.prefix }) : null}
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
       ${!answer && !problem && against !== "other" ? html`<p class="faint pad">Comparing…</p>` : null}
-      ${answer && !differing.length ? html`<div class="empty"><p>Nothing differs.</p><p class="soft">${against === "original" ? "What is shown is what the client sent." : ""}</p></div>` : null}
+      ${
+        answer && !differing.length
+          ? html`<div class="empty">
+              <p>Nothing differs.</p>
+              <p class="soft">${against === "original" ? "What is shown is what the client sent." : ""}</p>
+            </div>`
+          : null
+      }
       ${(isAll ? items : differing).map((item, index) => h(Entry, { key: `${index}`, item }))}
     </div>
   </div>`;
@@ -68,23 +98,35 @@ export function Diff({ desk }) {
 /** @param {{ item: Item, key?: string }} props */
 function Entry({ item }) {
   const [isOpen, setOpen] = useState(item.change !== "same" && item.change !== "moved");
-  const before = laidOut(item.before?.text ?? "");
-  const after = laidOut(item.after?.text ?? "");
+  const before = layOutJson(item.before?.text ?? "");
+  const after = layOutJson(item.after?.text ?? "");
   return html`<section class=${`diff-entry ${item.change}`} aria-label=${`${item.label}: ${WORDS[item.change]}`}>
     <button type="button" class="diff-head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
-      <span class=${`chip change ${item.change}`}>${WORDS[item.change]}</span><b class="cut">${item.label}</b>
-      <span class="card-gap"></span><span class="faint number">${change(before.length, after.length)}</span>
+      <span class=${`chip change ${item.change}`}>${WORDS[item.change]}</span>
+      <b class="cut">${item.label}</b>
+      <span class="card-gap"></span>
+      <span class="faint number">${change(before.length, after.length)}</span>
     </button>
-    ${!isOpen ? null : item.change === "changed" ? h(LineDiff, { before, after }) : html`<div class="diff-text">${h(LongText, { text: after || before, isMarkdown: false, lines: 10 })}</div>`}
+    ${
+      !isOpen
+        ? null
+        : item.change === "changed"
+          ? h(LineDiff, { before, after })
+          : html`<div class="diff-text">${h(LongText, { text: after || before, isMarkdown: false, lines: 10 })}</div>`
+    }
   </section>`;
 }
 
 /** JSON on one line is read line by line. @param {string} text */
-function laidOut(text) {
+function layOutJson(text) {
   if (text.includes("\n") || !looksLikeJson(text)) return text;
   const root = scan(text);
-  return root ? indentedRows(text, root).map((row) => "  ".repeat(row.indent) + text.slice(row.from, row.to)).join("\n") : text;
+  return root
+    ? rowsOf(text, root)
+        .map((row) => "  ".repeat(row.indent) + text.slice(row.from, row.to))
+        .join("\n")
+    : text;
 }
 
 /** @param {number} before @param {number} after */
@@ -99,22 +141,53 @@ function Prefix({ cost }) {
   const kept = cost.kept_tokens ?? 0;
   const broken = cost.broken_tokens ?? 0;
   const whole = Math.max(1, kept + broken);
-  if (!kept && !broken) return html`<div class="prefix is-unknown"><p><b>Cached prefix</b> <span class="soft">none: the previous turn has left nothing in the cache</span></p></div>`;
+  if (!kept && !broken)
+    return html`<div class="prefix is-unknown">
+      <p><b>Cached prefix</b> <span class="soft">none: the previous turn has left nothing in the cache</span></p>
+    </div>`;
   return html`<div class=${broken ? "prefix is-broken" : "prefix"}>
-    <p><b>Cached prefix</b> ${broken ? html`<span class="number">${short(kept)}</span> tokens kept, <span class="number bad">${short(broken)}</span> broken${cost.money ? html` (${money(cost.money)})` : null}` : html`<span class="number">${short(kept)}</span> tokens kept, nothing broken`}</p>
-    <div class="prefix-bar" role="img" aria-label=${`${kept} tokens kept, ${broken} broken`}><i class="kept" style=${{ width: `${(kept / whole) * 100}%` }}></i><i class="broken" style=${{ width: `${(broken / whole) * 100}%` }}></i></div>
-    ${cost.reason ? html`<p class="soft">${h(Icon, { name: "warn" })}${cost.reason}${cost.pointer ? html` <code>${cost.pointer}</code>` : null}</p>` : null}
+    <p>
+      <b>Cached prefix</b> ${
+        broken
+          ? html`<span class="number">${short(kept)}</span> tokens kept, <span class="number bad">
+                ${short(broken)}
+              </span> broken
+              ${cost.money ? html` (${money(cost.money)})` : null}`
+          : html`<span class="number">${short(kept)}</span> tokens kept, nothing broken`
+      }
+    </p>
+    <div class="prefix-bar" role="img" aria-label=${`${kept} tokens kept, ${broken} broken`}>
+      <i class="kept" style=${{ width: `${(kept / whole) * 100}%` }}></i>
+      <i class="broken" style=${{ width: `${(broken / whole) * 100}%` }}></i>
+    </div>
+    ${
+      cost.reason
+        ? html`<p class="soft">
+            ${h(Icon, { name: "warn" })}
+            ${cost.reason}
+            ${cost.pointer ? html` <code>${cost.pointer}</code>` : null}
+          </p>`
+        : null
+    }
   </div>`;
 }
 
 /** @param {{ own: string, chosen: string, onChoose: (id: string) => void }} props */
 function Others({ own, chosen, onChoose }) {
-  const [lines, setLines] = useState(/** @type {any[]} */ ([]));
-  useEffect(() => {
-    get("/api/exchanges?limit=50").then((answer) => setLines(answer.exchanges.filter((/** @type {any} */ line) => line.id !== own)), () => {});
-  }, []);
-  return html`<select class="field" aria-label="Which exchange" value=${chosen} onChange=${(/** @type {Event} */ event) => onChoose(/** @type {HTMLSelectElement} */ (event.target).value || "other")}>
+  const { value } = useResource("/api/exchanges?limit=50");
+  const lines = (value?.exchanges ?? []).filter((line) => line.id !== own);
+  return html`<select
+    class="field"
+    aria-label="Which exchange"
+    value=${chosen}
+    onChange=${(/** @type {Event} */ event) =>
+      onChoose(/** @type {HTMLSelectElement} */ (event.target).value || "other")}
+  >
     <option value="">Choose…</option>
-    ${lines.map((line) => html`<option key=${line.id} value=${line.id}>${when(line.at, Date.now() / 1000)} · ${line.model} · ${line.session || clientName(line.client)}</option>`)}
+    ${lines.map(
+      (line) => html`<option key=${line.id} value=${line.id}>
+        ${when(line.at, Date.now() / 1000)} · ${line.model} · ${line.session || clientName(line.client)}
+      </option>`,
+    )}
   </select>`;
 }

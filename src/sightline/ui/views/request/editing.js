@@ -1,19 +1,20 @@
 // @ts-check
-/** The open editor of a section or part: the text, what it was, and what the server says of it. */
+/** The open editor of a section or part: the text, its original, and the server's refusal. */
 
-import { bytes } from "../../api.js";
-import { exactValue, isJson, nodeAt, scan } from "../../state/json.js";
+import { bytes } from "../../kit/api.js";
+import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";
+import { Editor } from "../../kit/editor.js";
+import { KeyCaps } from "../../kit/keycaps.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
 
-/** @import { Section } from "../../state/exchange.js" */
-/** @import { Target } from "../../state/edits.js" */
+/** @import { Section } from "./core/exchange.js" */
+/** @import { Target } from "../../kit/core/edits.js" */
 /** @import { Desk } from "./desk.js" */
 
 /**
  * `count` is how many text parts the text stands for.
- * @param {{ desk: Desk, target: Target, text: string, label: string, language: "markdown" | "json" | "text", count: number, key?: string }} props
+ * @param {{ desk: Desk, target: Target, text: string, label: string, language: "markdown" | "json" | "text", count:
+ *   number, key?: string }} props
  */
 export function TextPane({ desk, target, text, label, language, count }) {
   const [original, setOriginal] = useState(/** @type {string | null} */ (null));
@@ -35,17 +36,34 @@ export function TextPane({ desk, target, text, label, language, count }) {
     else desk.hold(target, "it is not JSON yet.");
   };
   return html`<div class="editing">
-    ${h(Editor, { value, label: `Edit ${label}`, language, original: isCompared ? original : null, isFocused: true, onChange: change, onDone: done })}
+    ${h(Editor, {
+      value,
+      label: `Edit ${label}`,
+      language,
+      original: isCompared ? original : null,
+      isFocused: true,
+      onChange: change,
+      onDone: done,
+    })}
     ${refusal ? html`<p class="editing-refusal" role="alert">Not taken: ${refusal}</p>` : null}
     <div class="editing-foot">
       <button type="button" class="button" onClick=${done}>Done ${h(KeyCaps, { keys: "escape" })}</button>
-      <label class="check"><input type="checkbox" checked=${isCompared} onChange=${() => (desk.isCompared.value = !isCompared)} /> Compare with the original</label>
-      <span class="faint">${count > 1 ? `One text over ${count} parts: each change stays in the part that it touches.` : ""}${isCompared && original === null ? " There is no original to compare with." : ""}</span>
+      <label class="check">
+        <input type="checkbox" checked=${isCompared} onChange=${() => (desk.isCompared.value = !isCompared)} /> Compare
+        with the original
+      </label>
+      <span class="faint">
+        ${count > 1 ? `One text over ${count} parts: each change stays in the part that it touches.` : ""}
+        ${isCompared && original === null ? " There is no original to compare with." : ""}
+      </span>
     </div>
   </div>`;
 }
 
-/** A whole item as JSON; it is told to the server when it is applied. @param {{ desk: Desk, section: Section }} props */
+/**
+ * A whole item as JSON; it is sent to the server when it is applied.
+ * @param {{ desk: Desk, section: Section }} props
+ */
 export function JsonPane({ desk, section }) {
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const [typed, setTyped] = useState("");
@@ -77,15 +95,31 @@ export function JsonPane({ desk, section }) {
       return;
     }
     const isWhole = section.kind === "options" || section.pointer === "";
-    if (await desk.apply(isWhole ? { op: "set_body", body: typed } : { op: "set", pointer: section.pointer, value })) desk.stopEditing();
+    if (await desk.apply(isWhole ? { op: "set_body", body: typed } : { op: "set", pointer: section.pointer, value }))
+      desk.stopEditing();
   };
   if (text === null && !problem) return html`<p class="faint">Loading…</p>`;
   return html`<div class="editing">
-    ${text !== null ? h(Editor, { value: text, label: `${section.label} as JSON`, language: "json", isFocused: true, onChange: setTyped, onDone: () => desk.stopEditing() }) : null}
+    ${
+      text !== null
+        ? h(Editor, {
+            value: text,
+            label: `${section.label} as JSON`,
+            language: "json",
+            isFocused: true,
+            onChange: setTyped,
+            onDone: () => desk.stopEditing(),
+          })
+        : null
+    }
     ${problem ? html`<p class="editing-refusal" role="alert">${problem}</p>` : null}
     <div class="editing-foot">
-      <button type="button" class="button primary" disabled=${text === null || typed === text} onClick=${apply}>Apply</button>
-      <button type="button" class="button" onClick=${() => desk.stopEditing()}>Cancel ${h(KeyCaps, { keys: "escape" })}</button>
+      <button type="button" class="button primary" disabled=${text === null || typed === text} onClick=${apply}>
+        Apply
+      </button>
+      <button type="button" class="button" onClick=${() => desk.stopEditing()}>
+        Cancel ${h(KeyCaps, { keys: "escape" })}
+      </button>
     </div>
   </div>`;
 }

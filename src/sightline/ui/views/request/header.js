@@ -1,20 +1,21 @@
 // @ts-check
-/** What this exchange is, how it stands, and what can be done with it now. */
+/** The head of an exchange: what it is, its state, and what can be done with it now. */
 
-import { about } from "../../about.js";
-import { useShortcuts } from "../../keyboard.js";
-import { held } from "../../feed.js";
-import { toExchange, toTraffic } from "../../navigation.js";
-import { faultOf, holdClock, isHeld, proof, sendable } from "../../state/exchange.js";
-import { clientName, duration, money, stamp } from "../../state/format.js";
+import { about } from "../../kit/about.js";
+import { useNow } from "../../kit/clock.js";
+import { CopyButton } from "../../kit/copy.js";
+import { clientName, duration, money, stamp } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import { toExchange, toTraffic } from "../../kit/navigation.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { CopyButton } from "../../widgets/copy.js";
-import { Icon } from "../../widgets/icon.js";
-import { KeyCaps } from "../../widgets/keycaps.js";
-import { Menu } from "../../widgets/menu.js";
 import { MakeCase } from "../evals/make.js";
+import { held } from "../traffic/feed.js";
+import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
 
-/** @import { View } from "../../state/exchange.js" */
+/** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @typedef {"" | "answer" | "compare" | "masks"} Panel */
@@ -22,14 +23,38 @@ import { MakeCase } from "../evals/make.js";
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 export function Header({ desk, view, panel, onPanel }) {
   const isWaiting = isHeld(view);
-  const route = [view.client && clientName(view.client), view.dialect, view.provider === view.dialect ? "" : view.provider].filter(Boolean);
+  const route = [
+    view.client && clientName(view.client),
+    view.dialect,
+    view.provider === view.dialect ? "" : view.provider,
+  ].filter(Boolean);
   return html`<header class=${`request-head state-${view.state}`}>
     <div class="request-title">
-      <button type="button" class="button quiet icon back" aria-label="Back to traffic" title="Back to traffic (Esc)" onClick=${toTraffic}>${h(Icon, { name: "back" })}</button>
+      <button
+        type="button"
+        class="button quiet icon back"
+        aria-label="Back to traffic"
+        title="Back to traffic (Esc)"
+        onClick=${toTraffic}
+      >
+        ${h(Icon, { name: "back" })}
+      </button>
       <span class=${`state-badge ${view.state}`}>${stateName(view)}</span>
       <h1 class="cut" title=${view.model}>${view.model || "no model"}</h1>
-      <span class="request-route cut soft" title=${`From ${view.client || "an unnamed client"}, in ${view.dialect}, to ${view.provider}`}>${route.map((each, index) => html`${index ? html`<span class="faint" aria-hidden="true"> → </span>` : null}${each}`)}</span>
-      ${view.session ? html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>` : null}
+      <span
+        class="request-route cut soft"
+        title=${`From ${view.client || "an unnamed client"}, in ${view.dialect}, to ${view.provider}`}
+      >
+        ${route.map(
+          (each, index) => html`${index ? html`<span class="faint" aria-hidden="true"> → </span>` : null}
+            ${each}`,
+        )}
+      </span>
+      ${
+        view.session
+          ? html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`
+          : null
+      }
       <span class="card-gap"></span>
       ${h(Facts, { view })}
       ${isWaiting ? h(Queue, { view }) : null}
@@ -51,13 +76,13 @@ function stateName(view) {
 
 /** @param {{ view: View }} props */
 function Facts({ view }) {
-  const told = [
+  const details = [
     view.status ? html`<span class=${view.status >= 400 ? "bad" : ""}>${view.status}</span>` : null,
     view.elapsed != null ? html`<span title="Until the last byte">${duration(view.elapsed)}</span>` : null,
     typeof view.cost === "number" ? html`<span title="Cost">${money(view.cost)}</span>` : null,
     html`<span title=${stamp(view.at)} class="faint">${new Date(view.at * 1000).toLocaleTimeString("en-GB")}</span>`,
   ].filter(Boolean);
-  return html`<span class="request-facts number soft">${told}</span>`;
+  return html`<span class="request-facts number soft">${details}</span>`;
 }
 
 /** Others that wait, in order of arrival. @param {{ view: View }} props */
@@ -71,14 +96,27 @@ function Queue({ view }) {
       label: `${waiting.length} requests are held`,
       class: "button quiet",
       children: html`<span class="number">${at + 1} of ${waiting.length} held</span>${h(Icon, { name: "down" })}`,
-      choices: waiting.map((line, index) => ({ label: `${index + 1}. ${line.model ?? line.id}`, detail: [line.session, clientName(line.client)].filter(Boolean).join(" · "), isChosen: line.id === view.id, run: () => toExchange(line.id) })),
+      choices: waiting.map((line, index) => ({
+        label: `${index + 1}. ${line.model ?? line.id}`,
+        detail: [line.session, clientName(line.client)].filter(Boolean).join(" · "),
+        isChosen: line.id === view.id,
+        run: () => toExchange(line.id),
+      })),
     })}
-    <button type="button" class="button quiet" title="Next held request (n)" onClick=${() => toExchange(next.id)}>Next ${h(KeyCaps, { keys: "n" })}</button>
+    <button type="button" class="button quiet" title="Next held request (n)" onClick=${() => toExchange(next.id)}>
+      Next ${h(KeyCaps, { keys: "n" })}
+    </button>
   </span>`;
 }
 
-/** Why nobody waits for it any more. */
-const CANCELLED = { client_gone: "the client left", shutdown: "Sightline was stopped", interrupted: "Sightline or its command was interrupted", user: "it was stopped by hand", timeout: "its time was up" };
+/** Why the exchange was cancelled. */
+const CANCELLED = {
+  client_gone: "the client left",
+  shutdown: "Sightline was stopped",
+  interrupted: "Sightline or its command was interrupted",
+  user: "it was stopped by hand",
+  timeout: "its time ran out",
+};
 
 const SCOPES = /** @type {const} */ ([
   ["", "This request only"],
@@ -97,9 +135,30 @@ function HoldActions({ desk, view, panel, onPanel }) {
   useShortcuts(
     [
       // While an answer is written, the same keys send that.
-      ...(panel === "answer" ? [] : [{ keys: "ctrl+enter", label: isCalls ? "Pass the tool calls on" : "Send what is shown", group, run: send, whileTyping: true }]),
-      { keys: "ctrl+z", label: "Undo", group, run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }) },
-      { keys: "ctrl+shift+z", also: ["ctrl+y"], label: "Redo", group, run: () => desk.view.peek()?.can_redo && void desk.apply({ op: "redo" }) },
+      ...(panel === "answer"
+        ? []
+        : [
+            {
+              keys: "ctrl+enter",
+              label: isCalls ? "Pass the tool calls on" : "Send what is shown",
+              group,
+              run: send,
+              whileTyping: true,
+            },
+          ]),
+      {
+        keys: "ctrl+z",
+        label: "Undo",
+        group,
+        run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }),
+      },
+      {
+        keys: "ctrl+shift+z",
+        also: ["ctrl+y"],
+        label: "Redo",
+        group,
+        run: () => desk.view.peek()?.can_redo && void desk.apply({ op: "redo" }),
+      },
       { keys: "a", label: "Answer by hand", group, run: () => onPanel(panel === "answer" ? "" : "answer") },
       { keys: "X", label: "Drop the request", group, run: () => void desk.drop() },
       { keys: "n", label: "Next held request", group, run: () => nextHeld(view.id) },
@@ -107,26 +166,96 @@ function HoldActions({ desk, view, panel, onPanel }) {
     [view.id, panel, isCalls],
   );
   return html`
-    <button type="button" class="button primary send" disabled=${!may.ok || doing !== ""} title=${may.why || "Send exactly what is shown"} onClick=${send}>
-      ${h(Icon, { name: "send" })}${doing === "send" ? "Sending…" : isCalls ? "Pass on" : "Send"} ${panel === "answer" ? null : h(KeyCaps, { keys: "ctrl+enter" })}
+    <button
+      type="button"
+      class="button primary send"
+      disabled=${!may.ok || doing !== ""}
+      title=${may.why || "Send exactly what is shown"}
+      onClick=${send}
+    >
+      ${h(Icon, { name: "send" })}
+      ${doing === "send" ? "Sending…" : isCalls ? "Pass on" : "Send"} ${
+        panel === "answer" ? null : h(KeyCaps, { keys: "ctrl+enter" })
+      }
     </button>
-    <button type="button" class="button danger" disabled=${doing !== ""} title="The client gets an error (Shift+X)" onClick=${() => void desk.drop()}>Drop</button>
-    ${isCalls ? null : html`<button type="button" class="button" aria-pressed=${panel === "answer"} disabled=${doing !== ""} title="Write the reply yourself (a)" onClick=${() => onPanel(panel === "answer" ? "" : "answer")}>${h(Icon, { name: "hand" })}<span class="wide-only">Answer by hand</span><span class="narrow-only">Answer</span></button>`}
+    <button
+      type="button"
+      class="button danger"
+      disabled=${doing !== ""}
+      title="The client gets an error (Shift+X)"
+      onClick=${() => void desk.drop()}
+    >
+      Drop
+    </button>
+    ${
+      isCalls
+        ? null
+        : html`<button
+            type="button"
+            class="button"
+            aria-pressed=${panel === "answer"}
+            disabled=${doing !== ""}
+            title="Write the reply yourself (a)"
+            onClick=${() => onPanel(panel === "answer" ? "" : "answer")}
+          >
+            ${h(Icon, { name: "hand" })}
+            <span class="wide-only">Answer by hand</span>
+            <span class="narrow-only">Answer</span>
+          </button>`
+    }
     <span class="action-line" aria-hidden="true"></span>
-    <button type="button" class="button quiet icon" aria-label="Undo" title="Undo (Ctrl+Z)" disabled=${!view.can_undo} onClick=${() => void desk.apply({ op: "undo" })}>${h(Icon, { name: "undo" })}</button>
-    <button type="button" class="button quiet icon" aria-label="Redo" title="Redo (Ctrl+Shift+Z)" disabled=${!view.can_redo} onClick=${() => void desk.apply({ op: "redo" })}>${h(Icon, { name: "redo" })}</button>
-    <button type="button" class="button quiet" disabled=${!view.dirty} title="Back to what the client sent; this can be undone" onClick=${() => void desk.apply({ op: "reset" })}>Reset</button>
-    ${isCalls ? null : h(Menu, {
-      label: "How long edits are kept",
-      class: desk.keep.value ? "button keep is-on" : "button quiet keep",
-      align: "left",
-      children: html`<span class="cut">${desk.keep.value ? SCOPES.find(([scope]) => scope === desk.keep.value)?.[1] : "Keep edits…"}</span>${h(Icon, { name: "down" })}`,
-      choices: [
-        ...SCOPES.map(([scope, label]) => ({ label, detail: scope ? "applied to later requests too" : "", isChosen: desk.keep.value === scope, run: () => void desk.keepFor(scope) })),
-        "line",
-        { label: "Show all kept edits…", run: () => onPanel("masks") },
-      ],
-    })}
+    <button
+      type="button"
+      class="button quiet icon"
+      aria-label="Undo"
+      title="Undo (Ctrl+Z)"
+      disabled=${!view.can_undo}
+      onClick=${() => void desk.apply({ op: "undo" })}
+    >
+      ${h(Icon, { name: "undo" })}
+    </button>
+    <button
+      type="button"
+      class="button quiet icon"
+      aria-label="Redo"
+      title="Redo (Ctrl+Shift+Z)"
+      disabled=${!view.can_redo}
+      onClick=${() => void desk.apply({ op: "redo" })}
+    >
+      ${h(Icon, { name: "redo" })}
+    </button>
+    <button
+      type="button"
+      class="button quiet"
+      disabled=${!view.dirty}
+      title="Back to what the client sent; this can be undone"
+      onClick=${() => void desk.apply({ op: "reset" })}
+    >
+      Reset
+    </button>
+    ${
+      isCalls
+        ? null
+        : h(Menu, {
+            label: "How long edits are kept",
+            class: desk.keep.value ? "button keep is-on" : "button quiet keep",
+            align: "left",
+            children: html`<span class="cut">
+                ${desk.keep.value ? SCOPES.find(([scope]) => scope === desk.keep.value)?.[1] : "Keep edits…"}
+              </span>
+              ${h(Icon, { name: "down" })}`,
+            choices: [
+              ...SCOPES.map(([scope, label]) => ({
+                label,
+                detail: scope ? "applied to later requests too" : "",
+                isChosen: desk.keep.value === scope,
+                run: () => void desk.keepFor(scope),
+              })),
+              "line",
+              { label: "Show all kept edits…", run: () => onPanel("masks") },
+            ],
+          })
+    }
     ${h(Countdown, { view })}`;
 }
 
@@ -140,15 +269,16 @@ function nextHeld(id) {
 
 /** @param {{ view: View }} props */
 function Countdown({ view }) {
-  const [now, setNow] = useState(Date.now() / 1000);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, []);
+  const now = useNow();
   if (!view.hold) return null;
-  const told = holdClock(view.hold, now);
-  return html`<span class=${told.isUrgent ? "countdown urgent" : "countdown"} role="timer" aria-label=${`Held for ${told.waited}. ${told.text}`}>
-    <span class="number soft">held ${told.waited}</span>${told.text ? html`<span class="number countdown-left">${told.text}</span>` : null}
+  const clock = holdClock(view.hold, now);
+  return html`<span
+    class=${clock.isUrgent ? "countdown urgent" : "countdown"}
+    role="timer"
+    aria-label=${`Held for ${clock.waited}. ${clock.text}`}
+  >
+    <span class="number soft">held ${clock.waited}</span>
+    ${clock.text ? html`<span class="number countdown-left">${clock.text}</span>` : null}
   </span>`;
 }
 
@@ -165,14 +295,59 @@ function AfterActions({ desk, view, panel, onPanel }) {
     [view.id, panel, hasEvals],
   );
   return html`
-    <button type="button" class="button" aria-pressed=${panel === "compare"} onClick=${() => onPanel(panel === "compare" ? "" : "compare")}>${h(Icon, { name: "replay" })}Replay… ${h(KeyCaps, { keys: "r" })}</button>
-    <button type="button" class="button quiet" aria-pressed=${panel === "masks"} onClick=${() => onPanel(panel === "masks" ? "" : "masks")}>Kept edits</button>
-    ${hasEvals && view.state !== "sending" ? html`<button type="button" class="button quiet" title="Put it into a suite of evals (Shift+M)" onClick=${() => setMaking(true)}>Make a case of this</button>` : null}
+    <button
+      type="button"
+      class="button"
+      aria-pressed=${panel === "compare"}
+      onClick=${() => onPanel(panel === "compare" ? "" : "compare")}
+    >
+      ${h(Icon, { name: "replay" })}Replay… ${h(KeyCaps, { keys: "r" })}
+    </button>
+    <button
+      type="button"
+      class="button quiet"
+      aria-pressed=${panel === "masks"}
+      onClick=${() => onPanel(panel === "masks" ? "" : "masks")}
+    >
+      Kept edits
+    </button>
+    ${
+      hasEvals && view.state !== "sending"
+        ? html`<button
+            type="button"
+            class="button quiet"
+            title="Put it into a suite of evals (Shift+M)"
+            onClick=${() => setMaking(true)}
+          >
+            Make a case of this
+          </button>`
+        : null
+    }
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
-    ${view.origin ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}</a>` : null}
-    ${(view.replays ?? []).length ? html`<span class="soft">${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}</span>` : null}
-    ${view.state === "cancelled" && !faultOf(view) ? html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>` : null}
-    ${view.state === "sending" ? html`<span class="soft pulse" role="status">${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}</span>` : null}`;
+    ${
+      view.origin
+        ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
+            ${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}
+          </a>`
+        : null
+    }
+    ${
+      (view.replays ?? []).length
+        ? html`<span class="soft">${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}</span>`
+        : null
+    }
+    ${
+      view.state === "cancelled" && !faultOf(view)
+        ? html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
+        : null
+    }
+    ${
+      view.state === "sending"
+        ? html`<span class="soft pulse" role="status">
+            ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
+          </span>`
+        : null
+    }`;
 }
 
 /** The promise of the product, in one line. @param {{ view: View }} props */
@@ -180,10 +355,26 @@ function Proof({ view }) {
   const { state, shown, sent } = proof(view);
   const words = { shown: "shown", same: "sent = shown", different: "sent ≠ shown", nothing: "nothing was sent" };
   const hash = sent || shown;
-  const title = state === "same" ? `The bytes that were sent have the hash of those that were shown: ${sent}` : state === "different" ? `Shown ${shown}, sent ${sent}` : `SHA-256 of the body on screen: ${shown}`;
-  return html`<span class=${`proof ${state}`} title=${title} role="status" aria-label=${state === "nothing" ? words[state] : `${words[state]} ${hash}`}>
-    ${h(Icon, { name: state === "different" ? "warn" : state === "same" ? "check" : "link" })}<span>${words[state]}</span>
-    ${hash && state !== "nothing" ? html`<code>${hash.slice(0, 12)}</code>${h(CopyButton, { text: hash, label: "Copy SHA-256" })}` : null}
+  const title =
+    state === "same"
+      ? `The bytes that were sent have the hash of those that were shown: ${sent}`
+      : state === "different"
+        ? `Shown ${shown}, sent ${sent}`
+        : `SHA-256 of the body on screen: ${shown}`;
+  return html`<span
+    class=${`proof ${state}`}
+    title=${title}
+    role="status"
+    aria-label=${state === "nothing" ? words[state] : `${words[state]} ${hash}`}
+  >
+    ${h(Icon, { name: state === "different" ? "warn" : state === "same" ? "check" : "link" })}
+    <span>${words[state]}</span>
+    ${
+      hash && state !== "nothing"
+        ? html`<code>${hash.slice(0, 12)}</code>
+            ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
+        : null
+    }
   </span>`;
 }
 
@@ -191,5 +382,11 @@ function Proof({ view }) {
 function Fault({ view }) {
   const fault = faultOf(view);
   if (!fault || view.state === "held") return null;
-  return html`<div class="fault" role="alert">${h(Icon, { name: "warn" })}<div><p><b>${fault.code}</b> ${fault.message}</p>${fault.hint ? html`<p class="soft">${fault.hint}</p>` : null}</div></div>`;
+  return html`<div class="fault" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <div>
+      <p><b>${fault.code}</b> ${fault.message}</p>
+      ${fault.hint ? html`<p class="soft">${fault.hint}</p>` : null}
+    </div>
+  </div>`;
 }

@@ -1,27 +1,41 @@
 // @ts-check
-/** Kept edits: what is applied to later requests by itself, how it went here, and stripping by class. */
+/** Kept edits: what is applied to later requests, what became of each here, and stripping by class. */
 
-import { get, put } from "../../api.js";
+import { get, put } from "../../kit/api.js";
+import { Icon } from "../../kit/icon.js";
+import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast, toastError } from "../../widgets/toast.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null, hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string, older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask */
+/**
+ * @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null,
+ *   hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string,
+ *   older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask
+ */
 
 const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
-const OUTCOMES = /** @type {Record<string, string>} */ ({ applied: "applied here", missing: "its section is not in this request", ambiguous: "several sections match", refused: "refused" });
+const OUTCOMES = /** @type {Record<string, string>} */ ({
+  applied: "applied here",
+  missing: "its section is not in this request",
+  ambiguous: "several sections match",
+  refused: "refused",
+});
 
 /** @param {{ desk: Desk, onClose: () => void }} props */
 export function Masks({ desk, onClose }) {
   const [masks, setMasks] = useState(/** @type {Mask[] | null} */ (null));
   const [problem, setProblem] = useState("");
   const view = desk.view.value;
-  const outcomes = new Map((view?.masks ?? []).map((each) => [typeof each.mask === "string" ? each.mask : each.mask?.id, each]));
+  const outcomes = new Map(
+    (view?.masks ?? []).map((each) => [typeof each.mask === "string" ? each.mask : each.mask?.id, each]),
+  );
   // An edit that is kept makes a mask, and undo takes it away again.
   const kept = (view?.kept ?? []).join(" ");
   useEffect(() => {
-    get("/api/masks").then((answer) => setMasks(answer.masks ?? answer), (error) => setProblem(error.message));
+    get("/api/masks").then(
+      (answer) => setMasks(answer),
+      (error) => setProblem(error.message),
+    );
   }, [kept]);
   const save = async (/** @type {Mask[]} */ wanted) => {
     try {
@@ -35,43 +49,79 @@ export function Masks({ desk, onClose }) {
   };
   const remove = async (/** @type {Mask} */ mask) => {
     const before = masks ?? [];
-    if (await save(before.filter((each) => each.id !== mask.id))) toast("No longer kept.", { action: { label: "Undo", run: () => void save(before) } });
+    if (await save(before.filter((each) => each.id !== mask.id)))
+      toast("No longer kept.", { action: { label: "Undo", run: () => void save(before) } });
   };
   return html`<div class="masks">
-    <div class="toolbar"><h2>Kept edits</h2><span class="soft wide-only">They change later requests by themselves; what they are about is found by its content, never by its position.</span><span class="card-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>${h(Icon, { name: "close" })}</button></div>
+    <div class="toolbar">
+      <h2>Kept edits</h2>
+      <span class="soft wide-only">
+        They change later requests by themselves; what they are about is found by its content, never by its position.
+      </span>
+      <span class="card-gap"></span>
+      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
+        ${h(Icon, { name: "close" })}
+      </button>
+    </div>
     ${problem ? html`<p class="bad pad" role="alert">${problem}</p>` : null}
     ${masks === null && !problem ? html`<p class="faint pad">Loading…</p>` : null}
-    ${masks && !masks.length ? html`<div class="empty"><p>No edits are kept.</p><p class="soft">While a request is held, choose “Keep edits…” before or after you edit it.</p></div>` : null}
-    <ul class="mask-list">${(masks ?? []).map((mask, index) => {
-      const outcome = outcomes.get(mask.id);
-      return html`<li key=${mask.id ?? index} class="mask">
-        <span class="chip">${SCOPES[mask.scope ?? "session"] ?? mask.scope}</span>${mask.name ? html`<code class="cut">${mask.name}</code>` : null}
-        <span class="mask-what">${said(mask)}</span><span class="card-gap"></span>
-        ${outcome ? html`<span class=${`outcome ${outcome.outcome}`} title=${outcome.why ?? ""}>${OUTCOMES[outcome.outcome] ?? outcome.outcome}</span>` : null}
-        <button type="button" class="button quiet" aria-label=${`Stop: ${said(mask)}`} onClick=${() => void remove(mask)}>Stop</button>
-      </li>`;
-    })}</ul>
+    ${
+      masks && !masks.length
+        ? html`<div class="empty">
+            <p>No edits are kept.</p>
+            <p class="soft">While a request is held, choose “Keep edits…” before or after you edit it.</p>
+          </div>`
+        : null
+    }
+    <ul class="mask-list">
+      ${(masks ?? []).map((mask, index) => {
+        const outcome = outcomes.get(mask.id);
+        return html`<li key=${mask.id ?? index} class="mask">
+          <span class="chip">${SCOPES[mask.scope ?? "session"] ?? mask.scope}</span>
+          ${mask.name ? html`<code class="cut">${mask.name}</code>` : null}
+          <span class="mask-what">${describeMask(mask)}</span>
+          <span class="card-gap"></span>
+          ${
+            outcome
+              ? html`<span class=${`outcome ${outcome.outcome}`} title=${outcome.why ?? ""}>
+                  ${OUTCOMES[outcome.outcome] ?? outcome.outcome}
+                </span>`
+              : null
+          }
+          <button
+            type="button"
+            class="button quiet"
+            aria-label=${`Stop: ${describeMask(mask)}`}
+            onClick=${() => void remove(mask)}
+          >
+            Stop
+          </button>
+        </li>`;
+      })}
+    </ul>
     ${masks ? h(Strip, { session: view?.session ?? "", onAdd: (mask) => save([...masks, mask]) }) : null}
   </div>`;
 }
 
 /** @param {{ old?: string, new?: string }[]} hunks */
-function changed(hunks) {
+function describeHunks(hunks) {
   const cut = (/** @type {string} */ text) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
-  const words = hunks.slice(0, 2).map((hunk) => (hunk.old ? `“${cut(hunk.old)}” → “${cut(hunk.new ?? "")}”` : `adds “${cut(hunk.new ?? "")}”`));
+  const words = hunks
+    .slice(0, 2)
+    .map((hunk) => (hunk.old ? `“${cut(hunk.old)}” → “${cut(hunk.new ?? "")}”` : `adds “${cut(hunk.new ?? "")}”`));
   return `${words.join(", ")}${hunks.length > 2 ? ` and ${hunks.length - 2} more` : ""}` || "as it came";
 }
 
 /** @param {Mask} mask */
-function said(mask) {
+function describeMask(mask) {
   if (mask.kind === "strip" && mask.strip) {
     const { class: what, older_than: age, tool } = mask.strip;
     if (what === "thinking") return "leave out all thinking";
     if (what === "tool") return `leave out the tool ${tool}`;
     return `leave out tool results older than ${age ?? 0} turns`;
   }
-  if (mask.kind === "patch") return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${changed(mask.hunks ?? [])}`;
+  if (mask.kind === "patch")
+    return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${describeHunks(mask.hunks ?? [])}`;
   const words = mask.label || (mask.text ? `“${mask.text.slice(0, 90)}${mask.text.length > 90 ? "…" : ""}”` : "");
   const where = typeof mask.anchor === "object" && mask.anchor?.kind ? `${mask.anchor.kind} section` : "section";
   return mask.kind === "delete" ? `delete a ${where} ${words}` : `another text for a ${where}: ${words}`;
@@ -86,15 +136,71 @@ function Strip({ session, onAdd }) {
   const project = session.includes("@") ? session.slice(session.lastIndexOf("@") + 1) : "";
   const value = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
   const add = () => {
-    const strip = what === "tool_results" ? { class: what, older_than: age } : what === "tool" ? { class: what, tool } : { class: what };
-    void onAdd({ scope, name: scope === "session" ? session : scope === "project" ? project : "", kind: "strip", strip });
+    const strip =
+      what === "tool_results"
+        ? { class: what, older_than: age }
+        : what === "tool"
+          ? { class: what, tool }
+          : { class: what };
+    void onAdd({
+      scope,
+      name: scope === "session" ? session : scope === "project" ? project : "",
+      kind: "strip",
+      strip,
+    });
   };
-  return html`<form class="strip" aria-label="Leave out by class" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), add())}>
+  return html`<form
+    class="strip"
+    aria-label="Leave out by class"
+    onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), add())}
+  >
     <b>Leave out</b>
-    <select class="field" aria-label="What" value=${what} onChange=${(/** @type {Event} */ event) => setWhat(value(event))}><option value="tool_results">old tool results</option><option value="thinking">all thinking</option><option value="tool">one tool</option></select>
-    ${what === "tool_results" ? html`<label class="check">older than <input class="field number-field" type="number" min="0" max="999" value=${age} onInput=${(/** @type {Event} */ event) => setAge(Number(value(event)))} /> turns</label>` : null}
-    ${what === "tool" ? html`<input class="field" aria-label="Tool" placeholder="name of the tool" required value=${tool} onInput=${(/** @type {Event} */ event) => setTool(value(event))} />` : null}
-    <select class="field" aria-label="Where" value=${scope} onChange=${(/** @type {Event} */ event) => setScope(value(event))}>${session ? html`<option value="session">in this session</option>` : null}${project ? html`<option value="project">in this project</option>` : null}<option value="all">everywhere</option></select>
+    <select
+      class="field"
+      aria-label="What"
+      value=${what}
+      onChange=${(/** @type {Event} */ event) => setWhat(value(event))}
+    >
+      <option value="tool_results">old tool results</option>
+      <option value="thinking">all thinking</option>
+      <option value="tool">one tool</option>
+    </select>
+    ${
+      what === "tool_results"
+        ? html`<label class="check">
+            older than <input
+              class="field number-field"
+              type="number"
+              min="0"
+              max="999"
+              value=${age}
+              onInput=${(/** @type {Event} */ event) => setAge(Number(value(event)))}
+            /> turns
+          </label>`
+        : null
+    }
+    ${
+      what === "tool"
+        ? html`<input
+            class="field"
+            aria-label="Tool"
+            placeholder="name of the tool"
+            required
+            value=${tool}
+            onInput=${(/** @type {Event} */ event) => setTool(value(event))}
+          />`
+        : null
+    }
+    <select
+      class="field"
+      aria-label="Where"
+      value=${scope}
+      onChange=${(/** @type {Event} */ event) => setScope(value(event))}
+    >
+      ${session ? html`<option value="session">in this session</option>` : null}
+      ${project ? html`<option value="project">in this project</option>` : null}
+      <option value="all">everywhere</option>
+    </select>
     <button type="submit" class="button">${h(Icon, { name: "plus" })}Keep</button>
   </form>`;
 }

@@ -1,15 +1,15 @@
 // @ts-check
-/** One part of a section, as a person reads it. */
+/** One part of a section. */
 
-import { folded, hasTurnedText, isText } from "../../state/exchange.js";
-import { whole } from "../../state/format.js";
-import { safeAddress, safeImage } from "../../state/markdown.js";
+import { whole } from "../../kit/core/format.js";
+import { safeAddress, safeImage } from "../../kit/core/markdown-inline.js";
+import { JsonView } from "../../kit/json-view.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { JsonView } from "../../widgets/json-view.js";
-import { Markdown } from "../../widgets/markdown.js";
+import { isText } from "./core/exchange.js";
 
-/** @import { SectionPart } from "../../state/exchange.js" */
-/** @import { Setter } from "../../widgets/json-view.js" */
+/** @import { Setter } from "../../kit/json-view.js" */
+/** @import { SectionPart } from "./core/exchange.js" */
 
 const NAMES = /** @type {Record<string, string>} */ ({
   text: "text",
@@ -31,31 +31,6 @@ export function partName(part) {
   return part.name ? `${NAMES[part.type] ?? part.type} ${part.name}` : (NAMES[part.type] ?? part.type);
 }
 
-/** @param {string} text */
-export function looksLikeJson(text) {
-  return /^\s*[{[]/.test(text) && /[}\]]\s*$/.test(text) && text.length < 400_000;
-}
-
-/**
- * A text with its fold. `isMarkdown` is for prose, everything else is shown as it is.
- * @param {{ text: string, isMarkdown: boolean, lines?: number, key?: string }} props
- */
-export function LongText({ text, isMarkdown, lines = 16 }) {
-  const [isOpen, setOpen] = useState(false);
-  const cut = folded(text, lines);
-  const shown = isOpen ? text : cut.text;
-  if (!text) return html`<p class="empty-text">empty</p>`;
-  return html`<div class=${cut.isFolded && !isOpen ? "long-text is-folded" : "long-text"}>
-      ${isMarkdown ? h(Markdown, { text: shown }) : html`<pre class="plain-text" dir="auto">${shown}</pre>`}
-    </div>
-    ${cut.isFolded
-      ? html`<button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-          ${isOpen ? "Show less" : `Show all · ${cut.lines > 2 ? `${cut.lines.toLocaleString("en-US")} lines, ` : ""}${cut.characters.toLocaleString("en-US")} characters`}
-        </button>`
-      : null}
-    ${hasTurnedText(text) ? html`<p class="note warn">This text turns its direction of writing with hidden signs: read it in Wire.</p>` : null}`;
-}
-
 /**
  * @param {{ part: SectionPart, isMarkdown: boolean, onSet: Setter | null, key?: string }} props
  */
@@ -66,39 +41,74 @@ export function PartBody({ part, isMarkdown, onSet }) {
       return h(Picture, { part });
     case "document":
     case "audio":
-      return html`<p class="attachment">${NAMES[part.type]}${part.media_type ? html` <code>${part.media_type}</code>` : null}${part.name ? html` <b>${part.name}</b>` : null}${h(Address, { url: part.url ?? "" })}</p>
+      return html`<p class="attachment">
+          ${NAMES[part.type]}
+          ${part.media_type ? html` <code>${part.media_type}</code>` : null}
+          ${part.name ? html` <b>${part.name}</b>` : null}
+          ${h(Address, { url: part.url ?? "" })}
+        </p>
         ${text ? h(LongText, { text, isMarkdown: false }) : null}`;
     case "cache_breakpoint":
       return html`<p class="cache-mark"><span>cache mark${text ? ` · ${text}` : ""}</span></p>`;
     case "tool":
     case "option":
-      return h(JsonView, { text, pointer: part.pointer, open: part.type === "option" ? 2 : 1, label: part.name || "JSON", onSet });
+      return h(JsonView, {
+        text,
+        pointer: part.pointer,
+        open: part.type === "option" ? 2 : 1,
+        label: part.name || "JSON",
+        onSet,
+      });
     case "tool_call":
-      return looksLikeJson(text) ? h(JsonView, { text, label: `Arguments of ${part.name}`, open: 2 }) : h(LongText, { text, isMarkdown: false });
+      return looksLikeJson(text)
+        ? h(JsonView, { text, label: `Arguments of ${part.name}`, open: 2 })
+        : h(LongText, { text, isMarkdown: false });
     case "opaque":
-      return looksLikeJson(text) ? h(JsonView, { text, open: 1, label: "As it came" }) : h(LongText, { text: text || "(nothing to show)", isMarkdown: false, lines: 6 });
+      return looksLikeJson(text)
+        ? h(JsonView, { text, open: 1, label: "As it came" })
+        : h(LongText, { text: text || "(nothing to show)", isMarkdown: false, lines: 6 });
     case "thinking":
-      return text ? h(LongText, { text, isMarkdown, lines: 6 }) : html`<p class="empty-text">sealed: the provider keeps what it thought</p>`;
+      return text
+        ? h(LongText, { text, isMarkdown, lines: 6 })
+        : html`<p class="empty-text">signed: the provider does not show the thinking</p>`;
     case "tool_result":
-      return looksLikeJson(text) && text.length < 100_000 ? h(JsonView, { text, open: 2, label: "Result" }) : h(LongText, { text, isMarkdown: false });
+      return looksLikeJson(text) && text.length < 100_000
+        ? h(JsonView, { text, open: 2, label: "Result" })
+        : h(LongText, { text, isMarkdown: false });
     default:
       return h(LongText, { text, isMarkdown: isMarkdown && isText(part) });
   }
 }
 
-/** Only pictures that are in the request itself are shown: a remote one could tell its owner that it was looked at. @param {{ part: SectionPart }} props */
+/**
+ * Only pictures that are in the request itself are shown: a remote one could tell its owner that it was looked at.
+ * @param {{ part: SectionPart }} props
+ */
 function Picture({ part }) {
   const url = part.url ?? "";
   const [isBroken, setBroken] = useState(false);
   const src = safeImage(url);
-  if (src && !isBroken) return html`<figure class="picture"><img src=${src} alt=${part.text || "Picture in the request"} loading="lazy" onError=${() => setBroken(true)} /><figcaption class="faint">${part.media_type || "image"} · ${whole(Math.ceil((src.length * 3) / 4 / 1024))} KB</figcaption></figure>`;
-  return html`<p class="attachment">image${part.media_type ? html` <code>${part.media_type}</code>` : null}${isBroken ? " that the browser cannot read" : ""}${h(Address, { url })}</p>`;
+  if (src && !isBroken)
+    return html`<figure class="picture">
+      <img src=${src} alt=${part.text || "Picture in the request"} loading="lazy" onError=${() => setBroken(true)} />
+      <figcaption class="faint">
+        ${part.media_type || "image"} · ${whole(Math.ceil((src.length * 3) / 4 / 1024))} KB
+      </figcaption>
+    </figure>`;
+  return html`<p class="attachment">
+    image${part.media_type ? html` <code>${part.media_type}</code>` : null}
+    ${isBroken ? " that the browser cannot read" : ""}
+    ${h(Address, { url })}
+  </p>`;
 }
 
 /** @param {{ url: string }} props */
 function Address({ url }) {
   if (!url) return null;
   const href = safeAddress(url);
-  if (href) return html` <a href=${href} target="_blank" rel="noopener noreferrer nofollow">${href.length > 90 ? `${href.slice(0, 90)}…` : href}</a> <span class="faint">not loaded</span>`;
+  if (href)
+    return html` <a href=${href} target="_blank" rel="noopener noreferrer nofollow">
+        ${href.length > 90 ? `${href.slice(0, 90)}…` : href}
+      </a> <span class="faint">not loaded</span>`;
   return html` <code class="cut">${url.slice(0, 80)}${url.length > 80 ? "…" : ""}</code>`;
 }

@@ -1,18 +1,25 @@
 // @ts-check
-/** What came back, folded as it arrives; the raw frames are one click away. */
+/** The reply, assembled as it arrives, and its raw frames. */
 
-import { get } from "../../api.js";
-import { isHeld } from "../../state/exchange.js";
-import { duration, whole } from "../../state/format.js";
+import { get } from "../../kit/api.js";
+import { duration, whole } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
+import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { JsonView } from "../../widgets/json-view.js";
-import { copied } from "./actions.js";
-import { LongText, looksLikeJson } from "./part.js";
+import { copyText } from "./actions.js";
+import { isHeld } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @typedef {{ type: string, text?: string, id?: string, name?: string, arguments?: string, signature?: string }} ReplyPart */
-/** @typedef {{ parts?: ReplyPart[], finish?: string, usage?: Record<string, number>, model?: string, id?: string, fault?: { code: string, message: string } }} Folded */
+/**
+ * @typedef {{ type: string, text?: string, id?: string, name?: string, arguments?: string, signature?: string }}
+ *   ReplyPart
+ */
+/**
+ * @typedef {{ parts?: ReplyPart[], finish?: string, usage?: Record<string, number>, model?: string, id?: string,
+ *   fault?: { code: string, message: string } }} Folded
+ */
 /** @typedef {{ reply: Folded | null, raw: string, events: number, by_hand?: boolean }} Answer */
 
 const PAUSE = 200;
@@ -24,26 +31,29 @@ function useReply(desk) {
   const isAsking = useRef(false);
   const isMissed = useRef(false);
   const [again, setAgain] = useState(0);
-  const heard = desk.heard.value;
+  const stream = desk.heard.value;
   const state = desk.view.value?.state;
   useEffect(() => {
     // One question at a time: the next follows the answer, however fast pieces arrive.
-    const timer = setTimeout(async () => {
-      isMissed.current = isAsking.current;
-      if (isAsking.current) return;
-      isAsking.current = true;
-      try {
-        setAnswer(await get(`${desk.path}/reply`));
-        setProblem("");
-      } catch (error) {
-        setProblem(/** @type {Error} */ (error).message);
-      } finally {
-        isAsking.current = false;
-        if (isMissed.current) setAgain((count) => count + 1);
-      }
-    }, answer ? PAUSE : 0);
+    const timer = setTimeout(
+      async () => {
+        isMissed.current = isAsking.current;
+        if (isAsking.current) return;
+        isAsking.current = true;
+        try {
+          setAnswer(await get(`${desk.path}/reply`));
+          setProblem("");
+        } catch (error) {
+          setProblem(/** @type {Error} */ (error).message);
+        } finally {
+          isAsking.current = false;
+          if (isMissed.current) setAgain((count) => count + 1);
+        }
+      },
+      answer ? PAUSE : 0,
+    );
     return () => clearTimeout(timer);
-  }, [desk, heard, state, again]);
+  }, [desk, stream, state, again]);
   return { answer, problem };
 }
 
@@ -59,24 +69,88 @@ export function Reply({ desk }) {
   const hasNothing = !parts.length && !answer?.raw && !reply?.fault;
   return html`<div class="reply">
     <div class="toolbar">
-      <div class="segmented" role="radiogroup" aria-label="How the reply is shown">
-        <button type="button" role="radio" aria-checked=${!isRaw} onClick=${() => setRaw(false)}>Reply</button>
-        <button type="button" role="radio" aria-checked=${isRaw} onClick=${() => setRaw(true)}>Raw frames</button>
-      </div>
+      ${segmented({
+        label: "How the reply is shown",
+        value: isRaw,
+        choices: [
+          { value: false, label: "Reply" },
+          { value: true, label: "Raw frames" },
+        ],
+        onChange: setRaw,
+      })}
       ${isLive ? html`<span class="sending-note pulse" role="status">arriving…</span>` : null}
       <span class="card-gap"></span>
-      ${answer?.by_hand ? html`<span class="chip edited" title="The client got what a person wrote or changed">by hand</span>` : null}
-      ${reply?.finish ? html`<span title="Why the reply ended" class=${`chip finish ${["error", "cancelled", "content_filter"].includes(reply.finish) ? "bad" : ""}`}>${reply.finish.replaceAll("_", " ")}</span>` : null}
+      ${
+        answer?.by_hand
+          ? html`<span class="chip edited" title="The client got what a person wrote or changed">by hand</span>`
+          : null
+      }
+      ${
+        reply?.finish
+          ? html`<span
+              title="Why the reply ended"
+              class=${`chip finish ${["error", "cancelled", "content_filter"].includes(reply.finish) ? "bad" : ""}`}
+            >
+              ${reply.finish.replaceAll("_", " ")}
+            </span>`
+          : null
+      }
       ${answer ? html`<span class="soft number">${whole(answer.events)} events</span>` : null}
-      ${view?.first_byte != null ? html`<span class="soft number" title="Until the first byte">first byte ${duration(view.first_byte)}</span>` : null}
-      <button type="button" class="button" disabled=${!answer || hasNothing} onClick=${() => void copied(isRaw ? (answer?.raw ?? "") : parts.map((part) => part.text ?? part.arguments ?? "").join("\n"))}>${h(Icon, { name: "copy" })}Copy</button>
+      ${
+        view?.first_byte != null
+          ? html`<span class="soft number" title="Until the first byte">first byte ${duration(view.first_byte)}</span>`
+          : null
+      }
+      <button
+        type="button"
+        class="button"
+        disabled=${!answer || hasNothing}
+        onClick=${() =>
+          void copyText(
+            isRaw ? (answer?.raw ?? "") : parts.map((part) => part.text ?? part.arguments ?? "").join("\n"),
+          )}
+      >
+        ${h(Icon, { name: "copy" })}Copy
+      </button>
     </div>
     <div class="reply-body" aria-live=${isLive ? "polite" : null} aria-busy=${isLive}>
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
-      ${answer && isRaw ? html`<pre class="raw-frames" tabindex="0" aria-label="Raw frames">${answer.raw || "Nothing has arrived."}</pre>` : null}
-      ${!isRaw && answer && hasNothing ? html`<div class="empty"><p>${isHeld(view) && view?.hold?.phase !== "tool_calls" ? "It has not been sent yet." : isLive ? "Nothing has arrived yet." : "There is no reply."}</p>${isHeld(view) ? html`<p class="soft">Send it, or answer by hand. The reply shows here as it arrives.</p>` : null}</div>` : null}
+      ${
+        answer && isRaw
+          ? html`<pre class="raw-frames" tabindex="0" aria-label="Raw frames">
+              ${answer.raw || "Nothing has arrived."}
+            </pre>`
+          : null
+      }
+      ${
+        !isRaw && answer && hasNothing
+          ? html`<div class="empty">
+              <p>
+                ${
+                  isHeld(view) && view?.hold?.phase !== "tool_calls"
+                    ? "It has not been sent yet."
+                    : isLive
+                      ? "Nothing has arrived yet."
+                      : "There is no reply."
+                }
+              </p>
+              ${
+                isHeld(view)
+                  ? html`<p class="soft">Send it, or answer by hand. The reply shows here as it arrives.</p>`
+                  : null
+              }
+            </div>`
+          : null
+      }
       ${!isRaw ? parts.map((part, index) => h(ReplyPartView, { key: String(index), part })) : null}
-      ${!isRaw && reply?.fault ? html`<div class="fault" role="alert">${h(Icon, { name: "warn" })}<div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div></div>` : null}
+      ${
+        !isRaw && reply?.fault
+          ? html`<div class="fault" role="alert">
+              ${h(Icon, { name: "warn" })}
+              <div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div>
+            </div>`
+          : null
+      }
       ${!isRaw && reply?.usage ? h(Usage, { usage: reply.usage }) : null}
     </div>
   </div>`;
@@ -87,20 +161,67 @@ function ReplyPartView({ part }) {
   const text = part.text ?? "";
   if (part.type === "tool_call") {
     const args = part.arguments ?? "";
-    return html`<article class="card kind-tool_call" aria-label=${`Call of ${part.name}`}><header class="card-head"><i class="card-kind"></i><h3 class="card-label cut">calls ${part.name}</h3><code class="faint cut">${part.id}</code></header>
-      <div class="card-body">${looksLikeJson(args) ? h(JsonView, { text: args, open: 3, label: `Arguments of ${part.name}` }) : html`<pre class="plain-text">${args}</pre>`}</div></article>`;
+    return html`<article class="card kind-tool_call" aria-label=${`Call of ${part.name}`}>
+      <header class="card-head">
+        <i class="card-kind"></i>
+        <h3 class="card-label cut">calls ${part.name}</h3>
+        <code class="faint cut">${part.id}</code>
+      </header>
+      <div class="card-body">
+        ${
+          looksLikeJson(args)
+            ? h(JsonView, { text: args, open: 3, label: `Arguments of ${part.name}` })
+            : html`<pre class="plain-text">${args}</pre>`
+        }
+      </div>
+    </article>`;
   }
   if (part.type === "thinking") {
-    return html`<details class="card kind-thinking"><summary class="card-head"><i class="card-kind"></i><h3 class="card-label">Thinking</h3><span class="faint number">${text ? `${whole(text.length)} characters` : "sealed"}</span></summary><div class="card-body">${h(LongText, { text, isMarkdown: true, lines: 40 })}</div></details>`;
+    return html`<details class="card kind-thinking">
+      <summary class="card-head">
+        <i class="card-kind"></i>
+        <h3 class="card-label">Thinking</h3>
+        <span class="faint number">${text ? `${whole(text.length)} characters` : "sealed"}</span>
+      </summary>
+      <div class="card-body">${h(LongText, { text, isMarkdown: true, lines: 40 })}</div>
+    </details>`;
   }
   const isKnown = part.type === "text" || part.type === "refusal";
-  return html`<article class=${`card kind-assistant ${part.type}`} aria-label=${part.type}>${isKnown && part.type === "text" ? null : html`<header class="card-head"><i class="card-kind"></i><h3 class="card-label">${part.type}</h3></header>`}
-    <div class="card-body">${isKnown ? h(LongText, { text, isMarkdown: true, lines: 200 }) : h(JsonView, { text: JSON.stringify(part), open: 2 })}</div></article>`;
+  return html`<article class=${`card kind-assistant ${part.type}`} aria-label=${part.type}>
+    ${
+      isKnown && part.type === "text"
+        ? null
+        : html`<header class="card-head">
+            <i class="card-kind"></i>
+            <h3 class="card-label">${part.type}</h3>
+          </header>`
+    }
+    <div class="card-body">
+      ${
+        isKnown
+          ? h(LongText, { text, isMarkdown: true, lines: 200 })
+          : h(JsonView, { text: JSON.stringify(part), open: 2 })
+      }
+    </div>
+  </article>`;
 }
 
-const COUNTS = [["input_tokens", "input"], ["cached_tokens", "of it cached"], ["cache_write_tokens", "written to the cache"], ["output_tokens", "output"], ["reasoning_tokens", "of it reasoning"]];
+const COUNTS = [
+  ["input_tokens", "input"],
+  ["cached_tokens", "of it cached"],
+  ["cache_write_tokens", "written to the cache"],
+  ["output_tokens", "output"],
+  ["reasoning_tokens", "of it reasoning"],
+];
 
 /** @param {{ usage: Record<string, number> }} props */
 function Usage({ usage }) {
-  return html`<dl class="usage">${COUNTS.filter(([name]) => usage[name] != null).map(([name, label]) => html`<div key=${name}><dt>${label}</dt><dd class="number">${whole(usage[name])}</dd></div>`)}</dl>`;
+  return html`<dl class="usage">
+    ${COUNTS.filter(([name]) => usage[name] != null).map(
+      ([name, label]) => html`<div key=${name}>
+        <dt>${label}</dt>
+        <dd class="number">${whole(usage[name])}</dd>
+      </div>`,
+    )}
+  </dl>`;
 }

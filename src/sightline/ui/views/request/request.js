@@ -1,34 +1,53 @@
 // @ts-check
-/** One exchange: everything that will leave, or has left, and what came back. */
+/** The request view: everything that will be sent or was sent, and the reply. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go, toTraffic } from "../../navigation.js";
-import { short } from "../../state/budget.js";
-import { isHeld } from "../../state/exchange.js";
-import { money } from "../../state/format.js";
-import { TABS } from "../../state/routes.js";
+import { money } from "../../kit/core/format.js";
+import { TABS } from "../../kit/core/routes.js";
+import { loadEditor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go, toTraffic } from "../../kit/navigation.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
-import { loadEditor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { Meter } from "../../widgets/meter.js";
 import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
+import { short } from "./core/budget.js";
+import { isHeld } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
 import { Header } from "./header.js";
 import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
+import { Meter } from "./meter.js";
 import { Reply } from "./reply.js";
 import { Sections } from "./sections.js";
 import { Timeline } from "./timeline.js";
 import { Wire } from "./wire.js";
 
-/** @import { View } from "../../state/exchange.js" */
+/** @import { View } from "./core/exchange.js" */
 /** @import { Panel } from "./header.js" */
 
-const NAMES = /** @type {Record<string, string>} */ ({ sections: "Sections", wire: "Wire", diff: "Diff", reply: "Reply", timeline: "Timeline", losses: "Losses" });
-const PANELS = /** @type {Record<Panel, string>} */ ({ "": "", answer: "Answer by hand", compare: "Replay and compare", masks: "Kept edits" });
-const VIEWS = /** @type {Record<string, (props: { desk: Desk }) => any>} */ ({ sections: Sections, wire: Wire, diff: Diff, reply: Reply, timeline: Timeline, losses: Losses });
+const NAMES = /** @type {Record<string, string>} */ ({
+  sections: "Sections",
+  wire: "Wire",
+  diff: "Diff",
+  reply: "Reply",
+  timeline: "Timeline",
+  losses: "Losses",
+});
+const PANELS = /** @type {Record<Panel, string>} */ ({
+  "": "",
+  answer: "Answer by hand",
+  compare: "Replay and compare",
+  masks: "Kept edits",
+});
+const VIEWS = /** @type {Record<string, (props: { desk: Desk }) => any>} */ ({
+  sections: Sections,
+  wire: Wire,
+  diff: Diff,
+  reply: Reply,
+  timeline: Timeline,
+  losses: Losses,
+});
 
 /** @param {{ id: string, tab: string, key?: string }} props */
 export function RequestView({ id, tab }) {
@@ -51,18 +70,47 @@ export function RequestView({ id, tab }) {
   };
   useShortcuts(
     [
-      ...TABS.map((name, index) => ({ keys: String(index + 1), label: `Show ${NAMES[name]}`, group: "Request", run: () => show(name) })),
-      { keys: "escape", label: "Back", group: "Request", run: () => (panel ? setPanel("") : desk.editing.peek() ? desk.stopEditing() : toTraffic()) },
+      ...TABS.map((name, index) => ({
+        keys: String(index + 1),
+        label: `Show ${NAMES[name]}`,
+        group: "Request",
+        run: () => show(name),
+      })),
+      {
+        keys: "escape",
+        label: "Back",
+        group: "Request",
+        run: () => (panel ? setPanel("") : desk.editing.peek() ? desk.stopEditing() : toTraffic()),
+      },
     ],
     [id, panel],
   );
   const trouble = desk.trouble.value;
   if (!view) {
     return html`<main class="request-view is-empty">
-      ${trouble
-        ? html`<div class="empty" role="alert"><h1>${trouble.status === 404 ? "This exchange is not on record" : "It could not be loaded"}</h1>${trouble.status === 404 ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p><code class="faint">${id}</code>` : html`<p class="soft">${trouble.message}</p><p class="soft">${trouble.hint}</p>`}
-            <p class="empty-actions"><button type="button" class="button primary" onClick=${toTraffic}>Back to traffic</button> <button type="button" class="button" onClick=${() => void desk.load()}>Try again</button></p></div>`
-        : h(Loading, {})}
+      ${
+        trouble
+          ? html`<div class="empty" role="alert">
+              <h1>${trouble.status === 404 ? "This exchange is not on record" : "It could not be loaded"}</h1>
+              ${
+                trouble.status === 404
+                  ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p>
+                      <code class="faint">${id}</code>`
+                  : html`<p class="soft">${trouble.message}</p>
+                      <p class="soft">${trouble.hint}</p>`
+              }
+              <p class="empty-actions">
+                <button type="button" class="button primary" onClick=${toTraffic}>Back to traffic</button> <button
+                  type="button"
+                  class="button"
+                  onClick=${() => void desk.load()}
+                >
+                  Try again
+                </button>
+              </p>
+            </div>`
+          : h(Loading, {})
+      }
     </main>`;
   }
   const panels = {
@@ -75,8 +123,21 @@ export function RequestView({ id, tab }) {
     ${h(Header, { desk, view, panel, onPanel: setPanel })}
     <div class="request-budget">${h(Budget, { desk })}${h(CostOfEdit, { view })}</div>
     ${h(Tabs, { view, tab: panel ? "" : tab, onTab: show })}
-    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
-    <div class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`} role=${panel ? "region" : "tabpanel"} id="request-panel" aria-label=${PANELS[panel] || NAMES[tab]}>${panels[panel]()}</div>
+    ${
+      trouble
+        ? html`<p class="stale" role="status">
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
+          </p>`
+        : null
+    }
+    <div
+      class=${`request-body ${panel ? `panel-${panel}` : `tab-${tab}`}`}
+      role=${panel ? "region" : "tabpanel"}
+      id="request-panel"
+      aria-label=${PANELS[panel] || NAMES[tab]}
+    >
+      ${panels[panel]()}
+    </div>
   </main>`;
 }
 
@@ -85,11 +146,18 @@ function Tabs({ view, tab, onTab }) {
   const errors = (view.validity?.problems ?? []).filter((problem) => problem.severity === "error").length;
   const warnings = (view.validity?.problems ?? []).length - errors;
   const badges = /** @type {Record<string, any>} */ ({
-    sections: errors ? html`<span class="badge error">${errors}</span>` : warnings ? html`<span class="badge warning">${warnings}</span>` : null,
+    sections: errors
+      ? html`<span class="badge error">${errors}</span>`
+      : warnings
+        ? html`<span class="badge warning">${warnings}</span>`
+        : null,
     wire: view.dirty ? html`<span class="badge changed" title="Differs from what the client sent">edited</span>` : null,
     losses: (view.losses ?? []).length ? html`<span class="badge warning">${view.losses?.length}</span>` : null,
   });
-  useEffect(() => document.getElementById(`tab-${tab}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
+  useEffect(
+    () => document.getElementById(`tab-${tab}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }),
+    [tab],
+  );
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -100,9 +168,23 @@ function Tabs({ view, tab, onTab }) {
     document.getElementById(`tab-${next}`)?.focus();
   };
   return html`<div class="tabs" role="tablist" aria-label="Request" onKeyDown=${onKey}>
-    ${TABS.map((name, index) => html`<button type="button" key=${name} id=${`tab-${name}`} role="tab" class="tab" aria-selected=${tab === name} aria-controls="request-panel" tabindex=${tab === name || (!tab && !index) ? 0 : -1} title=${`Show ${NAMES[name]} (${index + 1})`} onClick=${() => onTab(name)}>
-      ${NAMES[name]}${badges[name] ?? null}
-    </button>`)}
+    ${TABS.map(
+      (name, index) => html`<button
+        type="button"
+        key=${name}
+        id=${`tab-${name}`}
+        role="tab"
+        class="tab"
+        aria-selected=${tab === name}
+        aria-controls="request-panel"
+        tabindex=${tab === name || (!tab && !index) ? 0 : -1}
+        title=${`Show ${NAMES[name]} (${index + 1})`}
+        onClick=${() => onTab(name)}
+      >
+        ${NAMES[name]}
+        ${badges[name] ?? null}
+      </button>`,
+    )}
   </div>`;
 }
 
@@ -115,7 +197,12 @@ function Budget({ desk }) {
 function CostOfEdit({ view }) {
   const cost = view.edit_cost ?? (typeof view.cost === "object" ? view.cost : null);
   if (!cost?.broken_by_edit) return null;
-  return html`<p class="edit-cost" title=${cost.reason ?? ""}>${h(Icon, { name: "warn" })}This edit breaks <b class="number">${short(cost.broken_by_edit)}</b> tokens of cached prefix${cost.money_by_edit ? html` (${money(cost.money_by_edit)})` : null}${cost.reason ? html`<span class="faint">: ${cost.reason}</span>` : null}</p>`;
+  return html`<p class="edit-cost" title=${cost.reason ?? ""}>
+    ${h(Icon, { name: "warn" })}
+    This edit breaks <b class="number">${short(cost.broken_by_edit)}</b> tokens of cached prefix
+    ${cost.money_by_edit ? html` (${money(cost.money_by_edit)})` : null}
+    ${cost.reason ? html`<span class="faint">: ${cost.reason}</span>` : null}
+  </p>`;
 }
 
 function Loading() {

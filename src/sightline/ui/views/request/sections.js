@@ -1,16 +1,17 @@
 // @ts-check
-/** The request section by section: an outline to find one's way, and a card for each. */
+/** The request section by section: an outline, and a card for each section. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { short } from "../../state/budget.js";
-import { problemsOf } from "../../state/exchange.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { memo } from "../../kit/memo.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { memo } from "../../widgets/memo.js";
-import { copied, insert } from "./actions.js";
-import { Card, Problems } from "./card.js";
+import { copyText, insert } from "./actions.js";
+import { Card } from "./card.js";
+import { short } from "./core/budget.js";
+import { problemsOf } from "./core/exchange.js";
 import { wireDialect } from "./desk.js";
+import { Problems } from "./problems.js";
 
-/** @import { Section } from "../../state/exchange.js" */
+/** @import { Section } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {{ desk: Desk }} props */
@@ -48,10 +49,11 @@ export function Sections({ desk }) {
     }
   }, []);
 
-  // Whoever closes the editor goes on from its card.
+  // Closing the editor puts the focus on its card.
   const before = useRef(editing);
   useLayoutEffect(() => {
-    if (before.current && !editing) document.getElementById(`card-${before.current.section}`)?.focus({ preventScroll: true });
+    if (before.current && !editing)
+      document.getElementById(`card-${before.current.section}`)?.focus({ preventScroll: true });
     if (editing) setActive(editing.section);
     before.current = editing;
   }, [editing]);
@@ -68,15 +70,37 @@ export function Sections({ desk }) {
     ${h(Outline, { sections, problems, active: here, onGo: mark, total: view?.tokens?.estimate ?? 0 })}
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
     <div class="cards" ref=${cards} role="feed" aria-label="Sections">
-      ${isCalls ? html`<p class="cards-note soft">The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the call, then pass it on.</p>` : null}
+      ${
+        isCalls
+          ? html`<p class="cards-note soft">
+              The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
+              call, then pass it on.
+            </p>`
+          : null
+      }
       ${sections.map((section, position) =>
         h(Card, {
-          key: section.id, desk, section, problems: problemsOf(problems, section.id), isActive: section.id === here, isEditable, isEdited: isEditable && desk.isEdited(section), isSource, dialect,
-          editing: editing?.section === section.id ? (editing.mode === "json" ? "json" : (editing.part ?? section.id)) : null,
-          position, count: sections.length, onActive: mark,
+          key: section.id,
+          desk,
+          section,
+          problems: problemsOf(problems, section.id),
+          isActive: section.id === here,
+          isEditable,
+          isEdited: isEditable && desk.isEdited(section),
+          isSource,
+          dialect,
+          editing:
+            editing?.section === section.id ? (editing.mode === "json" ? "json" : (editing.part ?? section.id)) : null,
+          position,
+          count: sections.length,
+          onActive: mark,
         }),
       )}
-      ${sections.length ? null : html`<p class="empty">This request has no sections to show. Wire has its exact bytes.</p>`}
+      ${
+        sections.length
+          ? null
+          : html`<p class="empty">This request has no sections to show. Wire has its exact bytes.</p>`
+      }
     </div>
   </div>`;
 }
@@ -87,7 +111,10 @@ function firstOf(sections) {
   return sections.findLast((each) => each.kind === "user" && !each.deleted)?.id ?? sections[0]?.id ?? "";
 }
 
-/** @param {{ desk: Desk, chosen: { current: string }, select: (id: string) => void, isEditable: boolean, isCalls: boolean, flipSource: () => void }} state */
+/**
+ * @param {{ desk: Desk, chosen: { current: string }, select: (id: string) => void, isEditable: boolean, isCalls:
+ *   boolean, flipSource: () => void }} state
+ */
 function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
   const step = (/** @type {number} */ by) => {
     const sections = desk.sections.peek();
@@ -102,20 +129,47 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
   const group = "Sections";
   const whileHeld = isEditable
     ? [
-        { keys: "e", label: "Edit the section", group, run: on((section) => section.editable && desk.edit({ section: section.id })) },
-        { keys: "d", also: ["delete", "backspace"], label: "Delete or restore the section", group, run: on((section) => desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id })) },
-        { keys: "c", label: "Compare with the original while editing", group, run: () => (desk.isCompared.value = !desk.isCompared.peek()) },
+        {
+          keys: "e",
+          label: "Edit the section",
+          group,
+          run: on((section) => section.editable && desk.edit({ section: section.id })),
+        },
+        {
+          keys: "d",
+          also: ["delete", "backspace"],
+          label: "Delete or restore the section",
+          group,
+          run: on((section) => desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id })),
+        },
+        {
+          keys: "c",
+          label: "Compare with the original while editing",
+          group,
+          run: () => (desk.isCompared.value = !desk.isCompared.peek()),
+        },
       ]
     : [];
-  const whole = isEditable && !isCalls
-    ? [
-        { keys: "D", label: "Duplicate the section", group, run: on((section) => desk.apply({ op: "duplicate", section: section.id })) },
-        { keys: "alt+up", label: "Move the section up", group, run: on((section) => desk.move(section.id, -1)) },
-        { keys: "alt+down", label: "Move the section down", group, run: on((section) => desk.move(section.id, 1)) },
-        { keys: "o", label: "Insert a message below", group, run: on((section) => insert(desk, section, "user")) },
-        { keys: "J", label: "Edit the section as JSON", group, run: on((section) => !section.deleted && desk.edit({ section: section.id, mode: "json" })) },
-      ]
-    : [];
+  const whole =
+    isEditable && !isCalls
+      ? [
+          {
+            keys: "D",
+            label: "Duplicate the section",
+            group,
+            run: on((section) => desk.apply({ op: "duplicate", section: section.id })),
+          },
+          { keys: "alt+up", label: "Move the section up", group, run: on((section) => desk.move(section.id, -1)) },
+          { keys: "alt+down", label: "Move the section down", group, run: on((section) => desk.move(section.id, 1)) },
+          { keys: "o", label: "Insert a message below", group, run: on((section) => insert(desk, section, "user")) },
+          {
+            keys: "J",
+            label: "Edit the section as JSON",
+            group,
+            run: on((section) => !section.deleted && desk.edit({ section: section.id, mode: "json" })),
+          },
+        ]
+      : [];
   useShortcuts(
     [
       { keys: "j", label: "Next section", group, run: () => step(1) },
@@ -123,7 +177,7 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
       { keys: "home", label: "First section", group, run: () => step(-1e9) },
       { keys: "end", label: "Last section", group, run: () => step(1e9) },
       { keys: "m", label: "Show texts rendered or as written", group, run: flipSource },
-      { keys: "y", label: "Copy the section's text", group, run: on((section) => copied(section.text)) },
+      { keys: "y", label: "Copy the section's text", group, run: on((section) => copyText(section.text)) },
       ...whileHeld,
       ...whole,
     ],
@@ -131,7 +185,10 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
   );
 }
 
-/** @typedef {{ sections: readonly Section[], problems: Map<string, readonly any[]>, active: string, onGo: (id: string) => void, total: number }} OutlineProps */
+/**
+ * @typedef {{ sections: readonly Section[], problems: Map<string, readonly any[]>, active: string, onGo: (id: string)
+ *   => void, total: number }} OutlineProps
+ */
 
 /** @type {(props: OutlineProps) => any} */
 const Outline = memo(function Outline(/** @type {OutlineProps} */ { sections, problems, active, onGo, total }) {
@@ -145,7 +202,10 @@ const Outline = memo(function Outline(/** @type {OutlineProps} */ { sections, pr
   }, []);
   const at = sections.findIndex((each) => each.id === active);
   const shown = isWhole ? sections : sections.slice(Math.max(0, at - 40), at + 40);
-  useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [active, isWhole]);
+  useEffect(
+    () => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }),
+    [active, isWhole],
+  );
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -158,24 +218,49 @@ const Outline = memo(function Outline(/** @type {OutlineProps} */ { sections, pr
   return html`<nav class="outline" aria-label="Outline" ref=${list} onKeyDown=${onKey}>
     <ol>
       ${shown.map((section) =>
-        h(OutlineRow, { key: section.id, section, isActive: section.id === active, worst: problemsOf(problems, section.id).some((each) => each.severity === "error") ? "error" : problemsOf(problems, section.id).length ? "warning" : "", onGo, share: shareOf(section, total) }),
+        h(OutlineRow, {
+          key: section.id,
+          section,
+          isActive: section.id === active,
+          worst: problemsOf(problems, section.id).some((each) => each.severity === "error")
+            ? "error"
+            : problemsOf(problems, section.id).length
+              ? "warning"
+              : "",
+          onGo,
+          share: shareOf(section, total),
+        }),
       )}
     </ol>
   </nav>`;
 });
 
-/** Percent of the whole, coarse enough that an edit elsewhere does not draw every row anew. @param {Section} section @param {number} total */
+/**
+ * Percent of the whole, coarse enough that an edit elsewhere does not draw every row anew.
+ * @param {Section} section
+ * @param {number} total
+ */
 function shareOf(section, total) {
   return section.tokens && total ? Math.min(100, Math.round((section.tokens.tokens / total) * 200) / 2) : 0;
 }
 
-/** @typedef {{ section: Section, isActive: boolean, worst: string, onGo: (id: string) => void, share: number }} RowProps */
+/**
+ * @typedef {{ section: Section, isActive: boolean, worst: string, onGo: (id: string) => void, share: number }} RowProps
+ */
 
 /** @type {(props: RowProps & { key?: string }) => any} */
 const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ { section, isActive, worst, onGo, share }) {
   return html`<li>
-    <button type="button" data-section=${section.id} tabindex=${isActive ? 0 : -1} class=${`outline-row kind-${section.kind} ${section.deleted ? "is-deleted" : ""} ${worst ? `has-${worst}` : ""}`} aria-current=${isActive ? "true" : null} onClick=${() => onGo(section.id)}>
-      <i class="card-kind" aria-hidden="true"></i><span class="cut">${section.label}</span>
+    <button
+      type="button"
+      data-section=${section.id}
+      tabindex=${isActive ? 0 : -1}
+      class=${`outline-row kind-${section.kind} ${section.deleted ? "is-deleted" : ""} ${worst ? `has-${worst}` : ""}`}
+      aria-current=${isActive ? "true" : null}
+      onClick=${() => onGo(section.id)}
+    >
+      <i class="card-kind" aria-hidden="true"></i>
+      <span class="cut">${section.label}</span>
       <span class="number faint">${section.tokens ? short(section.tokens.tokens) : ""}</span>
       <span class="outline-share" aria-hidden="true"><i style=${{ width: `${share}%` }}></i></span>
     </button>

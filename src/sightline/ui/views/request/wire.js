@@ -1,23 +1,24 @@
 // @ts-check
-/** The exact bytes: as they will leave, as they came, or as they were answered, with every edited place marked. */
+/** The exact bytes: to be sent, received, or replied, with every edited place marked. */
 
-import { bytes } from "../../api.js";
-import { exactRows, indentedRows, nodeAt, scan, wrapped } from "../../state/json.js";
-import { isHeld, proof } from "../../state/exchange.js";
-import { changedRanges } from "../../state/textdiff.js";
+import { bytes } from "../../kit/api.js";
+import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
+import { rangesOfChanges } from "../../kit/core/text-diff.js";
+import { FixedList } from "../../kit/fixed-list.js";
+import { Icon } from "../../kit/icon.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { FixedList } from "../../widgets/fixed-list.js";
-import { Icon } from "../../widgets/icon.js";
-import { copied } from "./actions.js";
+import { copyText } from "./actions.js";
+import { isHeld, proof } from "./core/exchange.js";
 
-/** @import { Row } from "../../state/json.js" */
+/** @import { Row } from "../../kit/core/json.js" */
 /** @import { Desk } from "./desk.js" */
 
 const ROW = 18;
 /** @typedef {{ text: string, size: number, sha256: string, isText: boolean }} Body */
 
 /** @param {string} path @returns {Promise<Body>} */
-async function loaded(path) {
+async function loadBody(path) {
   const data = await bytes(path);
   let text;
   let isText = true;
@@ -27,11 +28,11 @@ async function loaded(path) {
     text = new TextDecoder().decode(data);
     isText = false;
   }
-  return { text, size: data.length, sha256: await hashed(data), isText };
+  return { text, size: data.length, sha256: await sha256Of(data), isText };
 }
 
 /** The hash of what is shown is worked out here, from the bytes that were got. @param {Uint8Array} data */
-export async function hashed(data) {
+export async function sha256Of(data) {
   if (!globalThis.crypto?.subtle) return "";
   const digest = await crypto.subtle.digest("SHA-256", /** @type {any} */ (data));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -49,10 +50,13 @@ export function Wire({ desk }) {
   const key = of === "reply" ? String(desk.heard.value) : view?.body_sha256;
   useEffect(() => {
     let isThere = true;
-    void desk.flush().then(() => loaded(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`)).then(
-      (found) => isThere && (setBody(found), setProblem("")),
-      (error) => isThere && (setBody(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
-    );
+    void desk
+      .flush()
+      .then(() => loadBody(`${desk.path}/body${of === "sent" ? "" : `?of=${of}`}`))
+      .then(
+        (found) => isThere && (setBody(found), setProblem("")),
+        (error) => isThere && (setBody(null), setProblem([error.message, error.hint].filter(Boolean).join(" "))),
+      );
     return () => void (isThere = false);
   }, [desk, of, key, view?.state]);
   const wasEdited = view?.dirty || (view?.facts ?? []).some((fact) => fact.kind === "edited");
@@ -62,15 +66,32 @@ export function Wire({ desk }) {
     if (wasEdited && of === "sent") void originalOf(desk).then((text) => isThere && setOriginal(text));
     return () => void (isThere = false);
   }, [desk, of, wasEdited]);
-  const marks = useMemo(() => (body && original !== null && of === "sent" ? changedRanges(original, body.text) : []), [body, original, of]);
-  const choices = [["sent", isHeld(view) ? "To be sent" : "Sent"], ["received", "From the client"], ["reply", "Reply"], ...(isCalls ? [["held", "Held tool calls"]] : [])];
+  const marks = useMemo(
+    () => (body && original !== null && of === "sent" ? rangesOfChanges(original, body.text) : []),
+    [body, original, of],
+  );
+  const choices = [
+    ["sent", isHeld(view) ? "To be sent" : "Sent"],
+    ["received", "From the client"],
+    ["reply", "Reply"],
+    ...(isCalls ? [["held", "Held tool calls"]] : []),
+  ];
   return html`<div class="wire">
     <div class="toolbar">
-      <div class="segmented" role="radiogroup" aria-label="Which body">${choices.map(([name, label]) => html`<button type="button" key=${name} role="radio" aria-checked=${of === name} onClick=${() => (setBody(null), setOf(name))}>${label}</button>`)}</div>
-      <label class="check"><input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent</label>
+      ${segmented({
+        label: "Which body",
+        value: of,
+        choices: choices.map(([value, label]) => ({ value, label })),
+        onChange: (value) => (setBody(null), setOf(value)),
+      })}
+      <label class="check">
+        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
+      </label>
       <span class="card-gap"></span>
       ${body ? h(Hash, { desk, body, of }) : null}
-      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copied(body.text)}>${h(Icon, { name: "copy" })}Copy</button>
+      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copyText(body.text)}>
+        ${h(Icon, { name: "copy" })}Copy
+      </button>
     </div>
     ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
     ${!body && !problem ? html`<p class="faint pad">Loading…</p>` : null}
@@ -95,19 +116,46 @@ async function originalOf(desk) {
 /** @param {{ desk: Desk, body: Body, of: string }} props */
 function Hash({ desk, body, of }) {
   const view = desk.view.value;
-  const told = proof(view);
-  const expected = of === "sent" ? (told.sent || view?.body_sha256) : of === "held" ? view?.body_sha256 : of === "received" ? view?.hashes?.received : view?.hashes?.reply;
+  const claim = proof(view);
+  const expected =
+    of === "sent"
+      ? claim.sent || view?.body_sha256
+      : of === "held"
+        ? view?.body_sha256
+        : of === "received"
+          ? view?.hashes?.received
+          : view?.hashes?.reply;
   const isSame = !body.sha256 || !expected || expected === body.sha256;
-  const words = of !== "sent" ? "" : told.state === "same" ? "sent = shown" : told.state === "different" ? "sent ≠ shown" : "";
+  const words =
+    of !== "sent" ? "" : claim.state === "same" ? "sent = shown" : claim.state === "different" ? "sent ≠ shown" : "";
   return html`<span class="wire-hash">
-    ${words ? html`<span class=${`proof ${told.state}`}>${h(Icon, { name: told.state === "same" ? "check" : "warn" })}${words}</span>` : null}
+    ${
+      words
+        ? html`<span class=${`proof ${claim.state}`}>
+            ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
+            ${words}
+          </span>`
+        : null
+    }
     <span class="soft number">${body.size.toLocaleString("en-US")} bytes${body.isText ? "" : ", not UTF-8"}</span>
-    <code class=${isSame ? "hash" : "hash bad"} title=${isSame ? `SHA-256 of these bytes, worked out in this page: ${body.sha256}` : `These bytes have the hash ${body.sha256}, but the record says ${expected}`}>sha256 ${(body.sha256 || expected || "").slice(0, 16)}…</code>
+    <code
+      class=${isSame ? "hash" : "hash bad"}
+      title=${
+        isSame
+          ? `SHA-256 of these bytes, worked out in this page: ${body.sha256}`
+          : `These bytes have the hash ${body.sha256}, but the record says ${expected}`
+      }
+    >
+      sha256 ${(body.sha256 || expected || "").slice(0, 16)}…
+    </code>
     ${isSame ? null : html`<span class="bad">not what the record says</span>`}
   </span>`;
 }
 
-/** @param {{ desk: Pick<Desk, "shownPointer">, body: Pick<Body, "text">, marks: [number, number][], isIndented: boolean }} props */
+/**
+ * @param {{ desk: Pick<Desk, "shownPointer">, body: Pick<Body, "text">, marks: [number, number][], isIndented: boolean
+ *   }} props
+ */
 export function Bytes({ desk, body, marks, isIndented }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [columns, setColumns] = useState(120);
@@ -129,7 +177,7 @@ export function Bytes({ desk, body, marks, isIndented }) {
   }, []);
   const tree = useMemo(() => scan(text), [text]);
   const rows = useMemo(() => {
-    if (isIndented && tree) return indentedRows(text, tree).flatMap((row) => wrapped(row, text, columns));
+    if (isIndented && tree) return rowsOf(text, tree).flatMap((row) => wrapRow(row, text, columns));
     return exactRows(text, columns);
   }, [text, tree, isIndented, columns]);
   const pointer = desk.shownPointer.value;
@@ -137,21 +185,80 @@ export function Bytes({ desk, body, marks, isIndented }) {
     const node = pointer && tree ? nodeAt(text, tree, pointer) : null;
     return node ? /** @type {[number, number]} */ ([node.start, node.end]) : null;
   }, [pointer, tree]);
-  const hits = useMemo(() => found(text, find), [text, find]);
-  const target = find ? (hits[place % Math.max(1, hits.length)]?.[0] ?? -1) : aimed ? aimed[0] : place && marks.length ? marks[(place - 1) % marks.length][0] : -1;
+  const hits = useMemo(() => findAll(text, find), [text, find]);
+  const target = find
+    ? (hits[place % Math.max(1, hits.length)]?.[0] ?? -1)
+    : aimed
+      ? aimed[0]
+      : place && marks.length
+        ? marks[(place - 1) % marks.length][0]
+        : -1;
   const active = useMemo(() => (target < 0 ? -1 : rowOf(rows, target)), [rows, target]);
-  const step = (/** @type {number} */ by) => setPlace((now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1));
+  const step = (/** @type {number} */ by) =>
+    setPlace(
+      (now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1),
+    );
   return html`<div class="wire-tools">
-      <input class="field wire-find" type="search" placeholder="Find in these bytes" aria-label="Find in these bytes" value=${find} onInput=${(/** @type {InputEvent} */ event) => (setFind(/** @type {HTMLInputElement} */ (event.target).value), setPlace(0))} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)} />
-      ${find ? html`<span class="soft number" role="status">${hits.length ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}` : "not found"}</span>` : null}
+      <input
+        class="field wire-find"
+        type="search"
+        placeholder="Find in these bytes"
+        aria-label="Find in these bytes"
+        value=${find}
+        onInput=${(/** @type {InputEvent} */ event) => (
+          setFind(/** @type {HTMLInputElement} */ (event.target).value),
+          setPlace(0)
+        )}
+        onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
+      />
+      ${
+        find
+          ? html`<span class="soft number" role="status">
+              ${
+                hits.length
+                  ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
+                  : "not found"
+              }
+            </span>`
+          : null
+      }
       <span class="card-gap"></span>
-      ${marks.length ? html`<button type="button" class="button quiet" onClick=${() => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1))}><i class="mark-sample" aria-hidden="true"></i>${marks.length === 1 ? "1 edited place" : `${marks.length} edited places`}${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}</button>` : null}
-      ${pointer ? html`<button type="button" class="button quiet" title="Stop showing this place" onClick=${() => (desk.shownPointer.value = "")}><code>${pointer}</code>${h(Icon, { name: "close" })}</button>` : null}
+      ${
+        marks.length
+          ? html`<button
+              type="button"
+              class="button quiet"
+              onClick=${() => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1))}
+            >
+              <i class="mark-sample" aria-hidden="true"></i>
+              ${marks.length === 1 ? "1 edited place" : `${marks.length} edited places`}
+              ${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}
+            </button>`
+          : null
+      }
+      ${
+        pointer
+          ? html`<button
+              type="button"
+              class="button quiet"
+              title="Stop showing this place"
+              onClick=${() => (desk.shownPointer.value = "")}
+            >
+              <code>${pointer}</code>
+              ${h(Icon, { name: "close" })}
+            </button>`
+          : null
+      }
     </div>
     <div class="wire-bytes" ref=${box} dir="ltr">
       ${h(FixedList, {
-        count: rows.length, rowHeight: ROW, active, aim: `${place} ${pointer} ${find}`, label: "Exact bytes",
-        render: (index) => h(WireRow, { text, row: rows[index], number: index + 1, marks, hits, aimed, isHere: index === active }),
+        count: rows.length,
+        rowHeight: ROW,
+        active,
+        aim: `${place} ${pointer} ${find}`,
+        label: "Exact bytes",
+        render: (index) =>
+          h(WireRow, { text, row: rows[index], number: index + 1, marks, hits, aimed, isHere: index === active }),
       })}
     </div>`;
 }
@@ -159,11 +266,12 @@ export function Bytes({ desk, body, marks, isIndented }) {
 const MOST_HITS = 2000;
 
 /** @param {string} text @param {string} wanted @returns {[number, number][]} */
-function found(text, wanted) {
+function findAll(text, wanted) {
   /** @type {[number, number][]} */
   const hits = [];
   if (!wanted) return hits;
-  for (let at = text.indexOf(wanted); at >= 0 && hits.length < MOST_HITS; at = text.indexOf(wanted, at + wanted.length)) hits.push([at, at + wanted.length]);
+  for (let at = text.indexOf(wanted); at >= 0 && hits.length < MOST_HITS; at = text.indexOf(wanted, at + wanted.length))
+    hits.push([at, at + wanted.length]);
   return hits;
 }
 
@@ -182,10 +290,23 @@ function rowOf(rows, offset) {
 /** Signs that are not seen, or that turn what is seen, are written out. */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** @param {{ text: string, row: Row, number: number, marks: [number, number][], hits: [number, number][], aimed: [number, number] | null, isHere: boolean }} props */
+/**
+ * @param {{ text: string, row: Row, number: number, marks: [number, number][], hits: [number, number][], aimed:
+ *   [number, number] | null, isHere: boolean }} props
+ */
 function WireRow({ text, row, number, marks, hits, aimed, isHere }) {
-  const spans = [...within(marks, row, "wire-mark"), ...within(hits, row, "wire-hit"), ...(aimed ? within([aimed], row, "wire-aim") : [])];
-  const cuts = [...new Set([row.from, row.to, ...spans.flatMap((span) => [Math.max(row.from, span.from), Math.min(row.to, span.to)])])].sort((a, b) => a - b);
+  const spans = [
+    ...within(marks, row, "wire-mark"),
+    ...within(hits, row, "wire-hit"),
+    ...(aimed ? within([aimed], row, "wire-aim") : []),
+  ];
+  const cuts = [
+    ...new Set([
+      row.from,
+      row.to,
+      ...spans.flatMap((span) => [Math.max(row.from, span.from), Math.min(row.to, span.to)]),
+    ]),
+  ].sort((a, b) => a - b);
   const pieces = cuts.slice(0, -1).map((from, index) => {
     const to = cuts[index + 1];
     const names = spans.filter((span) => span.from <= from && span.to >= to).map((span) => span.name);
@@ -193,7 +314,13 @@ function WireRow({ text, row, number, marks, hits, aimed, isHere }) {
     return names.length ? html`<span class=${names.join(" ")}>${shown}</span>` : shown;
   });
   const gone = spans.some((span) => span.from === span.to);
-  return html`<div class=${isHere ? "wire-row is-here" : "wire-row"}><span class="wire-number" aria-hidden="true">${number}</span><span class="wire-text" style=${{ paddingLeft: `${row.indent * 2}ch` }}>${pieces}${gone ? html`<span class="wire-gone" title="Something was taken out here">◂</span>` : null}</span></div>`;
+  return html`<div class=${isHere ? "wire-row is-here" : "wire-row"}>
+    <span class="wire-number" aria-hidden="true">${number}</span>
+    <span class="wire-text" style=${{ paddingLeft: `${row.indent * 2}ch` }}>
+      ${pieces}
+      ${gone ? html`<span class="wire-gone" title="Something was removed here">◂</span>` : null}
+    </span>
+  </div>`;
 }
 
 /** @param {[number, number][]} ranges in order @param {Row} row @param {string} name */
@@ -221,7 +348,11 @@ function visible(text) {
   let at = 0;
   for (const match of text.matchAll(HIDDEN)) {
     if (match.index > at) pieces.push(text.slice(at, match.index));
-    pieces.push(html`<span class="hidden-sign" title="A sign that is not seen">${`U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`}</span>`);
+    pieces.push(
+      html`<span class="hidden-sign" title="An invisible character">
+        ${`U+${match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`}
+      </span>`,
+    );
     at = match.index + 1;
   }
   return [...pieces, text.slice(at)];

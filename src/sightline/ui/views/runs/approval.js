@@ -1,18 +1,25 @@
 // @ts-check
-/** What a run asks of a person: whether its calls may run, whether a limit is raised, what of an interrupted call becomes. */
+/**
+ * What a run asks the user: whether its calls may run, whether a limit is raised, and what to do with an interrupted
+ * call.
+ */
 
-import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "../../run-feed.js";
-import { toExchange } from "../../navigation.js";
-import { counted } from "../../state/format.js";
-import { amount, reachedWords, spendings, stateWords } from "../../state/runs.js";
-import { argumentsLine } from "../../state/answers.js";
+import { argumentsLine } from "../../kit/core/answers.js";
+import { countOf } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { toExchange } from "../../kit/navigation.js";
+import { segmented } from "../../kit/segmented.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
 import { CallDecision } from "./call-decision.js";
+import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
+import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
 
-/** @import { Decision, Pending, PendingCall, Reached, Run } from "../../state/runs.js" */
+/** @import { Decision, Pending, PendingCall, Reached, Run } from "./core/runs.js" */
 
-/** Requests that were opened by themselves, each once: who comes back from one without sending it is not sent there again. */
+/**
+ * Requests that were opened by themselves, each once: who comes back from one without sending it is not sent there
+ * again.
+ */
 const opened = new Set();
 
 /**
@@ -23,7 +30,7 @@ const opened = new Set();
 export function ApprovalCard({ run: id, isLeft = false }) {
   const { run, trouble } = useRun(id);
   if (!run) return trouble && trouble.status !== 404 ? html`<p class="soft">${trouble.message}</p>` : null;
-  // What was broken off a moment ago is still its pair's, which will say so.
+  // A run that was just interrupted still belongs to its pair, which shows that.
   if (run.state === "interrupted" && !isLeft) return null;
   const held = run.pending?.step === "hold" && run.is_stepping ? run.pending.exchange : "";
   if (run.state === "ended") return isLeft && run.why === "answered" ? h(Elsewhere, { run }) : null;
@@ -42,65 +49,113 @@ function Opening({ exchange }) {
 
 /** @param {{ run: Run }} props */
 function Elsewhere({ run }) {
-  return html`<section class="run-card" aria-label="Run of tools"><div class="run-asked"><p class="run-question">The run was taken up elsewhere, and has its answer.</p>
-    <div class="run-all"><button type="button" class="button primary" onClick=${() => void resumeRun(run.id, {})}>Use its answer</button><a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a></div></div></section>`;
+  return html`<section class="run-card" aria-label="Run of tools">
+    <div class="run-asked">
+      <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
+      <div class="run-all">
+        <button type="button" class="button primary" onClick=${() => void resumeRun(run.id, {})}>Use its answer</button>
+        <a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>
+      </div>
+    </div>
+  </section>`;
 }
 
 /** The same for a run that is at hand. @param {{ run: Run, hasLink?: boolean }} props */
 export function RunControls({ run, hasLink = true }) {
   const isWaiting = run.pending !== null;
-  /** What was typed for a call, by its key: if it cannot be used, the call is asked about again, with what was typed. */
+  /**
+   * What was typed for a call, by its key: if it cannot be used, the call is asked about again, with what was typed.
+   */
   const attempts = useRef(/** @type {Record<string, string>} */ ({}));
   return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools">
     <header class="run-bar">
       <span class=${`run-state ${run.state}`} role="status">${stateWords(run)}</span>
-      <span class="soft number run-spent">${spendings(run).filter(({ name }) => name !== "seconds").map(({ name, label, spent, limit }) => html`<span key=${name} title=${limit ? `${label}: ${spent} of ${limit}` : label}>${spent}${limit ? html`<span class="faint"> / ${limit}</span>` : null} ${name === "cost" ? "" : label}</span>`)}</span>
+      <span class="soft number run-spent">
+        ${spendings(run)
+          .filter(({ name }) => name !== "seconds")
+          .map(
+            ({ name, label, spent, limit }) =>
+              html`<span key=${name} title=${limit ? `${label}: ${spent} of ${limit}` : label}>
+                ${spent}
+                ${limit ? html`<span class="faint"> / ${limit}</span>` : null} ${name === "cost" ? "" : label}
+              </span>`,
+          )}
+      </span>
       <span class="shell-gap"></span>
       ${hasLink ? html`<a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>` : null}
       ${run.state === "interrupted" ? null : h(StepSwitch, { run })}
-      ${run.state === "interrupted" ? null : html`<button type="button" class="button" title="What runs now is finished first" onClick=${() => void stopRun(run.id, false)}>Stop after this step</button><button type="button" class="button danger" title="What runs now is cancelled" onClick=${() => void stopRun(run.id, true)}>Stop now</button>`}
+      ${
+        run.state === "interrupted"
+          ? null
+          : html`<button
+                type="button"
+                class="button"
+                title="What runs now is finished first"
+                onClick=${() => void stopRun(run.id, false)}
+              >
+                Stop after this step
+              </button>
+              <button
+                type="button"
+                class="button danger"
+                title="What runs now is cancelled"
+                onClick=${() => void stopRun(run.id, true)}
+              >
+                Stop now
+              </button>`
+      }
     </header>
     ${run.paused ? html`<p class="run-note soft" role="status">${run.paused.line}</p>` : null}
-    ${run.pending ? h(Asked, { run, pending: run.pending, attempts: attempts.current }) : null}
+    ${run.pending ? h(Question, { run, pending: run.pending, attempts: attempts.current }) : null}
     ${run.state === "interrupted" && !isWaiting ? h(Resume, { run, calls: [] }) : null}
   </section>`;
 }
 
 /** @param {{ run: Run }} props */
 function StepSwitch({ run }) {
-  const told = run.is_stepping ?? false;
-  const [isOn, setOn] = useState(told);
+  const isStepping = run.is_stepping ?? false;
+  const [isOn, setOn] = useState(isStepping);
   // Before the next click, which it would take back.
-  useLayoutEffect(() => setOn(told), [told]);
+  useLayoutEffect(() => setOn(isStepping), [isStepping]);
   const toggle = async () => {
     setOn(!isOn);
     if (!(await setStepping(run.id, !isOn))) setOn(isOn);
   };
-  return html`<label class="check" title="Each request is held before it leaves, and opens in the request editor; what you change stays changed in later rounds"><input type="checkbox" role="switch" checked=${isOn} onChange=${() => void toggle()} /> Step</label>`;
+  return html`<label
+    class="check"
+    title="Hold each request before it is sent, and open it in the request editor. Your edits stay in later rounds."
+  >
+    <input type="checkbox" role="switch" checked=${isOn} onChange=${() => void toggle()} /> Step
+  </label>`;
 }
 
 /** @param {{ run: Run, pending: Pending, attempts: Record<string, string> }} props */
-function Asked({ run, pending, attempts }) {
+function Question({ run, pending, attempts }) {
   switch (pending.step) {
     case "approve":
       return h(Approve, { run, calls: pending.calls, objections: pending.objections ?? {}, attempts });
     case "confirm":
       return h(Confirm, { run, reached: pending.reached });
     case "hold":
-      return h(Held, { run, exchange: pending.exchange });
+      return h(HoldQuestion, { run, exchange: pending.exchange });
     default:
       return h(Resume, { run, calls: pending.calls });
   }
 }
 
-/** Each decision is told at once; the run goes on when there is one about every call. @param {{ run: Run, calls: readonly PendingCall[], objections: Record<string, string>, attempts: Record<string, string> }} props */
+/**
+ * Each decision is sent at once; the run resumes when every call has one.
+ * @param {{ run: Run, calls: readonly PendingCall[], objections: Record<string, string>, attempts: Record<string,
+ *   string> }} props
+ */
 function Approve({ run, calls, objections, attempts }) {
   const [sending, setSending] = useState(/** @type {readonly string[]} */ ([]));
   const root = useRef(/** @type {HTMLDivElement | null} */ (null));
   /** Who decided about a call by its buttons stands at the next one when it is gone. */
   const hadFocus = useRef(false);
   useLayoutEffect(() => {
-    if (hadFocus.current) /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector(".run-choices .button"))?.focus();
+    if (hadFocus.current)
+      /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector(".run-choices .button"))?.focus();
     hadFocus.current = false;
   }, [calls.length]);
   const send = async (/** @type {Record<string, Decision>} */ decisions) => {
@@ -110,22 +165,65 @@ function Approve({ run, calls, objections, attempts }) {
     await decide(run.id, decisions);
     setSending((now) => now.filter((key) => !keys.includes(key)));
   };
-  const all = (/** @type {Decision} */ decision) => void send(Object.fromEntries(calls.map((call) => [call.key, decision])));
+  const all = (/** @type {Decision} */ decision) =>
+    void send(Object.fromEntries(calls.map((call) => [call.key, decision])));
   return html`<div class="run-asked" ref=${root}>
-    <p class="run-question">${calls.length === 1 ? html`The model wants to call <code>${calls[0].name}</code>. Nothing runs before you say so.` : `The model wants to make ${counted(calls.length, "call")}. Nothing runs before you have decided about each of them.`}</p>
-    <ul class="run-calls">${calls.map((call) => h(CallDecision, { key: call.key, call, objection: objections[call.key] ?? "", attempts, isBusy: sending.includes(call.key), onDecide: (decision) => void send({ [call.key]: decision }) }))}</ul>
-    ${calls.length > 1
-      ? html`<div class="run-all"><span class="shell-gap"></span>
-          <button type="button" class="button danger" disabled=${sending.length > 0} onClick=${() => all({ decision: "denied", reason: "" })}>Deny all ${calls.length}</button>
-          <button type="button" class="button" disabled=${sending.length > 0} onClick=${() => all({ decision: "allowed" })}>Allow all ${calls.length} as they are</button></div>`
-      : null}
+    <p class="run-question">
+      ${
+        calls.length === 1
+          ? html`The model wants to call <code>${calls[0].name}</code>. Nothing runs until you allow it.`
+          : `The model wants to make ${countOf(calls.length, "call")}. Nothing runs until you decide about each.`
+      }
+    </p>
+    <ul class="run-calls">
+      ${calls.map((call) =>
+        h(CallDecision, {
+          key: call.key,
+          call,
+          objection: objections[call.key] ?? "",
+          attempts,
+          isBusy: sending.includes(call.key),
+          onDecide: (decision) => void send({ [call.key]: decision }),
+        }),
+      )}
+    </ul>
+    ${
+      calls.length > 1
+        ? html`<div class="run-all">
+            <span class="shell-gap"></span>
+            <button
+              type="button"
+              class="button danger"
+              disabled=${sending.length > 0}
+              onClick=${() => all({ decision: "denied", reason: "" })}
+            >
+              Deny all ${calls.length}
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled=${sending.length > 0}
+              onClick=${() => all({ decision: "allowed" })}
+            >
+              Allow all ${calls.length} as they are
+            </button>
+          </div>`
+        : null
+    }
   </div>`;
 }
 
 /** @param {{ run: Run, exchange: string }} props */
-function Held({ run, exchange }) {
-  return html`<div class="run-asked"><p class="run-question">${h(Icon, { name: "pause" })}The request of round ${run.rounds.length + 1} is held before it leaves. What you change in it stays changed in later rounds.</p>
-    <div class="run-all"><a class="button primary" href=${`#/x/${encodeURIComponent(exchange)}`}>Open the request</a></div></div>`;
+function HoldQuestion({ run, exchange }) {
+  return html`<div class="run-asked">
+    <p class="run-question">
+      ${h(Icon, { name: "pause" })}
+      The request of round ${run.rounds.length + 1} is held before it is sent. Your edits stay in later rounds.
+    </p>
+    <div class="run-all">
+      <a class="button primary" href=${`#/x/${encodeURIComponent(exchange)}`}>Open the request</a>
+    </div>
+  </div>`;
 }
 
 /** @param {{ run: Run, reached: Reached }} props */
@@ -136,14 +234,21 @@ function Confirm({ run, reached }) {
     await confirmLimit(run.id, goesOn);
     setSending(false);
   };
-  return html`<div class="run-asked"><p class="run-question">${h(Icon, { name: "warn" })}${reachedWords(reached)}</p>
+  return html`<div class="run-asked">
+    <p class="run-question">${h(Icon, { name: "warn" })}${describeLimit(reached)}</p>
     <div class="run-all">
-      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void answer(true)}>${reached.raised != null ? `Go on, up to ${amount(reached.name, reached.raised)}` : "Go on"}</button>
+      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void answer(true)}>
+        ${reached.raised != null ? `Go on, up to ${amount(reached.name, reached.raised)}` : "Go on"}
+      </button>
       <button type="button" class="button" disabled=${isSending} onClick=${() => void answer(false)}>Stop here</button>
-    </div></div>`;
+    </div>
+  </div>`;
 }
 
-/** A run that was broken off: a call that had begun may have done its work, which only a person can know. @param {{ run: Run, calls: readonly PendingCall[] }} props */
+/**
+ * A run that was interrupted: a call that had begun may have done its work; only the user can know.
+ * @param {{ run: Run, calls: readonly PendingCall[] }} props
+ */
 function Resume({ run, calls }) {
   const [choices, setChoices] = useState(/** @type {Record<string, "again" | "skip">} */ ({}));
   const [isSending, setSending] = useState(false);
@@ -154,11 +259,39 @@ function Resume({ run, calls }) {
     setSending(false);
   };
   return html`<div class="run-asked">
-    <p class="run-question">${calls.length ? "The run was broken off while these calls were running. They may have done their work, or some of it." : "The run was broken off. It can go on from its last complete step."}</p>
-    ${calls.length
-      ? html`<ul class="run-calls">${calls.map((call) => html`<li key=${call.key} class="run-call mid-flight"><span class="run-call-name"><code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span></span>
-          <span class="segmented" role="radiogroup" aria-label=${`What becomes of ${call.name}`}>${/** @type {const} */ (["again", "skip"]).map((choice) => html`<button type="button" key=${choice} role="radio" aria-checked=${choices[call.key] === choice} onClick=${() => setChoices({ ...choices, [call.key]: choice })}>${choice === "again" ? "Run it again" : "Skip it"}</button>`)}</span></li>`)}</ul>`
-      : null}
-    <div class="run-all"><button type="button" class="button primary" disabled=${isSending || isOpen} onClick=${() => void resume()}>Resume</button></div>
+    <p class="run-question">
+      ${
+        calls.length
+          ? "The run was interrupted while these calls were running. They may have done their work, or part of it."
+          : "The run was interrupted. It can resume from its last complete step."
+      }
+    </p>
+    ${
+      calls.length
+        ? html`<ul class="run-calls">
+            ${calls.map(
+              (call) => html`<li key=${call.key} class="run-call mid-flight">
+                <span class="run-call-name">
+                  <code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span>
+                </span>
+                ${segmented({
+                  label: `What becomes of ${call.name}`,
+                  value: choices[call.key] ?? "",
+                  choices: [
+                    { value: "again", label: "Run it again" },
+                    { value: "skip", label: "Skip it" },
+                  ],
+                  onChange: (choice) => setChoices({ ...choices, [call.key]: choice }),
+                })}
+              </li>`,
+            )}
+          </ul>`
+        : null
+    }
+    <div class="run-all">
+      <button type="button" class="button primary" disabled=${isSending || isOpen} onClick=${() => void resume()}>
+        Resume
+      </button>
+    </div>
   </div>`;
 }

@@ -1,30 +1,56 @@
 // @ts-check
-/** What runs without being asked about, because somebody said so for all runs; it can be taken back. */
+/** The calls that are allowed for all runs without asking; each can be revoked. */
 
-import { forget, useApprovals } from "../../run-feed.js";
-import { counted } from "../../state/format.js";
-import { ruleWords } from "../../state/runs.js";
+import { countOf } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { toast } from "../../widgets/toast.js";
+import { ruleWords } from "./core/runs.js";
+import { revokeApproval, useApprovals } from "./feed.js";
 
-/** @import { ApprovalShown } from "../../run-feed.js" */
+/** @import { ApprovalShown } from "./feed.js" */
 
 /** Nothing where nothing is kept. `version` changes when there may be others. @param {{ version: unknown }} props */
 export function Approvals({ version }) {
   const { approvals, trouble, again } = useApprovals(version);
   const [isOpen, setOpen] = useState(false);
-  if (trouble && !approvals) return html`<p class="note run-note" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
+  if (trouble && !approvals)
+    return html`<p class="note run-note" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
   if (!approvals?.length) return null;
   const takeBack = async (/** @type {ApprovalShown} */ approval) => {
-    if (!(await forget(approval))) return;
+    if (!(await revokeApproval(approval))) return;
     toast(`${approval.tool} is asked about again.`);
     again();
   };
-  return html`<details class="fold-block approvals" open=${isOpen} onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}>
-    <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Always allowed</span><span class="faint number">${counted(approvals.length, "rule")}</span></summary>
-    <ul class="fold-inside approval-list" aria-label="Always allowed">${approvals.map((each) => html`<li key=${`${each.place}\n${each.words}`}>
-      <span class="approval-words"><b>${ruleWords({ tool: each.tool, ruling: "allow", arguments: each.arguments })}</b> <span class="faint">${each.place}</span></span>
-      <button type="button" class="button" aria-label=${`Ask again about ${each.words}`} title="Calls like this are asked about again" onClick=${() => void takeBack(each)}>${h(Icon, { name: "trash" })}Take back</button></li>`)}</ul>
+  return html`<details
+    class="fold-block approvals"
+    open=${isOpen}
+    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
+  >
+    <summary>
+      <span class="fold-mark" aria-hidden="true"></span>
+      <span class="fold-title">Always allowed</span>
+      <span class="faint number">${countOf(approvals.length, "rule")}</span>
+    </summary>
+    <ul class="fold-inside approval-list" aria-label="Always allowed">
+      ${approvals.map(
+        (each) => html`<li key=${`${each.place}\n${each.words}`}>
+          <span class="approval-words">
+            <b>${ruleWords({ tool: each.tool, ruling: "allow", arguments: each.arguments })}</b> <span class="faint">
+              ${each.place}
+            </span>
+          </span>
+          <button
+            type="button"
+            class="button"
+            aria-label=${`Ask again about ${each.words}`}
+            title="Calls like this are asked about again"
+            onClick=${() => void takeBack(each)}
+          >
+            ${h(Icon, { name: "trash" })}Take back
+          </button>
+        </li>`,
+      )}
+    </ul>
   </details>`;
 }

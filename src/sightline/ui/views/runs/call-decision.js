@@ -1,22 +1,24 @@
 // @ts-check
-/** One call that waits for a decision: its arguments can be changed, and what is decided can hold for more than this call. */
+/** One call that waits for a decision. Its arguments can be edited, and the decision can apply to later calls too. */
 
-import { argumentsText, isSameArguments, openArguments, patternsFor, readArguments, ruleWords } from "../../state/runs.js";
+import { Editor } from "../../kit/editor.js";
+import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { Editor } from "../../widgets/editor.js";
-import { Icon } from "../../widgets/icon.js";
-import { JsonView } from "../../widgets/json-view.js";
+import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
 
-/** @import { Arguments, Decision, PendingCall, Rule } from "../../state/runs.js" */
+/** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
 
 /**
- * `objection` is why arguments that were edited before cannot be used; `attempts` has what was typed then, by the key of the call.
- * @param {{ call: PendingCall, objection: string, attempts: Record<string, string>, isBusy: boolean, onDecide: (decision: Decision) => void, key?: string }} props
+ * `objection` is why arguments that were edited before cannot be used; `attempts` has what was typed then, by the key
+ * of the call.
+ * @param {{ call: PendingCall, objection: string, attempts: Record<string, string>, isBusy: boolean, onDecide:
+ *   (decision: Decision) => void, key?: string }} props
  */
 export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
   const [isEditing, setEditing] = useState(objection !== "");
-  /** Only who opens the editor gets the focus: a question that appears takes it from nobody. */
+  /** Opening the editor focuses it; a question that appears by itself must not take the focus. */
   const [isOpened, setOpened] = useState(false);
   /** What the editor begins with; what is typed into it is not given back to it. */
   const [written, setWritten] = useState((objection && attempts[call.key]) || argumentsText(call.arguments));
@@ -33,7 +35,12 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     const isEdited = !isSameArguments(read.value, call.arguments);
     attempts[call.key] = typed;
     setForm("");
-    onDecide({ decision: "allowed", ...(isEdited ? { arguments: read.value } : {}), ...(rule ? { rule } : {}), ...(isAlways ? { always: true } : {}) });
+    onDecide({
+      decision: "allowed",
+      ...(isEdited ? { arguments: read.value } : {}),
+      ...(rule ? { rule } : {}),
+      ...(isAlways ? { always: true } : {}),
+    });
   };
   const toggle = () => {
     const original = argumentsText(call.arguments);
@@ -44,35 +51,115 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
   };
   const open = (/** @type {Form} */ wanted) => setForm(form === wanted ? "" : wanted);
   return html`<li class="run-call" ref=${root} aria-label=${`Call of ${call.name}`}>
-    <div class="run-call-head"><code class="run-call-title">${call.name}</code><span class="shell-gap"></span>
-      <button type="button" class="button quiet" aria-pressed=${isEditing} onClick=${toggle}>${h(Icon, { name: isEditing ? "undo" : "edit" })}${isEditing ? "As the model wrote them" : "Edit arguments"}</button></div>
-    ${isEditing
-      ? html`<div class="run-arguments">${h(Editor, { value: written, label: `Arguments of ${call.name}`, language: typeof call.arguments === "string" ? "text" : "json", isFocused: isOpened, onChange: setTyped, onDone: () => root.current?.querySelector("button")?.focus() })}</div>`
-      : h(ArgumentsView, { args: call.arguments, name: call.name })}
+    <div class="run-call-head">
+      <code class="run-call-title">${call.name}</code>
+      <span class="shell-gap"></span>
+      <button type="button" class="button quiet" aria-pressed=${isEditing} onClick=${toggle}>
+        ${h(Icon, { name: isEditing ? "undo" : "edit" })}
+        ${isEditing ? "As the model wrote them" : "Edit arguments"}
+      </button>
+    </div>
+    ${
+      isEditing
+        ? html`<div class="run-arguments">
+            ${h(Editor, {
+              value: written,
+              label: `Arguments of ${call.name}`,
+              language: typeof call.arguments === "string" ? "text" : "json",
+              isFocused: isOpened,
+              onChange: setTyped,
+              onDone: () => root.current?.querySelector("button")?.focus(),
+            })}
+          </div>`
+        : h(ArgumentsView, { args: call.arguments, name: call.name })
+    }
     ${problem && isEditing ? html`<p class="field-problem" role="alert">${problem}</p>` : null}
     ${objection ? html`<p class="field-problem objection" role="alert">${objection}</p>` : null}
-    ${call.repairs?.length ? html`<ul class="run-repairs soft" aria-label="Repairs">${call.repairs.map((repair, index) => html`<li key=${index}>${h(Icon, { name: "warn" })}<span><code>${repair.pointer || "/"}</code> ${repair.what}</span></li>`)}</ul>` : null}
+    ${
+      call.repairs?.length
+        ? html`<ul class="run-repairs soft" aria-label="Repairs">
+            ${call.repairs.map(
+              (repair, index) => html`<li key=${index}>
+                ${h(Icon, { name: "warn" })}
+                <span><code>${repair.pointer || "/"}</code> ${repair.what}</span>
+              </li>`,
+            )}
+          </ul>`
+        : null
+    }
     <div class="run-choices">
-      <button type="button" class="button primary" disabled=${isBusy || problem !== ""} onClick=${() => allow(undefined)}>Allow</button>
-      <button type="button" class="button" disabled=${isBusy || problem !== ""} title=${`In this run ${call.name} is not asked about again`} onClick=${() => allow({ tool: call.name, ruling: "allow" })}>Allow for this run</button>
-      <button type="button" class="button" aria-expanded=${form === "rule"} disabled=${isBusy} onClick=${() => open("rule")}>Always…</button>
-      <button type="button" class="button danger" aria-expanded=${form === "deny"} disabled=${isBusy} onClick=${() => open("deny")}>Deny…</button>
-      <button type="button" class="button" aria-expanded=${form === "answer"} disabled=${isBusy} onClick=${() => open("answer")}>Answer by hand…</button>
+      <button
+        type="button"
+        class="button primary"
+        disabled=${isBusy || problem !== ""}
+        onClick=${() => allow(undefined)}
+      >
+        Allow
+      </button>
+      <button
+        type="button"
+        class="button"
+        disabled=${isBusy || problem !== ""}
+        title=${`In this run ${call.name} is not asked about again`}
+        onClick=${() => allow({ tool: call.name, ruling: "allow" })}
+      >
+        Allow for this run
+      </button>
+      <button
+        type="button"
+        class="button"
+        aria-expanded=${form === "rule"}
+        disabled=${isBusy}
+        onClick=${() => open("rule")}
+      >
+        Always…
+      </button>
+      <button
+        type="button"
+        class="button danger"
+        aria-expanded=${form === "deny"}
+        disabled=${isBusy}
+        onClick=${() => open("deny")}
+      >
+        Deny…
+      </button>
+      <button
+        type="button"
+        class="button"
+        aria-expanded=${form === "answer"}
+        disabled=${isBusy}
+        onClick=${() => open("answer")}
+      >
+        Answer by hand…
+      </button>
     </div>
     ${form === "deny" ? h(Deny, { onDecide }) : null}
     ${form === "answer" ? h(AnswerByHand, { onDecide }) : null}
-    ${form === "rule" ? h(RuleForm, { call, args: "value" in read ? read.value : call.arguments, onAllow: (rule) => allow(rule, true) }) : null}
+    ${
+      form === "rule"
+        ? h(RuleForm, {
+            call,
+            args: "value" in read ? read.value : call.arguments,
+            onAllow: (rule) => allow(rule, true),
+          })
+        : null
+    }
   </li>`;
 }
 
 /** @param {{ args: Arguments, name: string }} props */
 function ArgumentsView({ args, name }) {
-  if (typeof args === "string") return html`<pre class="plain-text run-arguments" dir="auto">${args || "(empty)"}</pre>`;
+  if (typeof args === "string")
+    return html`<pre class="plain-text run-arguments" dir="auto">${args || "(empty)"}</pre>`;
   if (!Object.keys(args).length) return html`<p class="faint">without arguments</p>`;
-  return html`<div class="run-arguments">${h(JsonView, { text: argumentsText(args), open: 3, label: `Arguments of ${name}` })}</div>`;
+  return html`<div class="run-arguments">
+    ${h(JsonView, { text: argumentsText(args), open: 3, label: `Arguments of ${name}` })}
+  </div>`;
 }
 
-/** The first field of a form has the focus before the next key is pressed: else that would be a shortcut of the page. */
+/**
+ * The first field of a form has the focus before the next key is pressed: else that would be a shortcut of the page.
+ */
 function useFocus() {
   const field = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => field.current?.focus(), []);
@@ -86,7 +173,14 @@ function Deny({ onDecide }) {
   /** @param {Event} event */
   const send = (event) => (event.preventDefault(), onDecide({ decision: "denied", reason: reason.trim() }));
   return html`<form class="decision-form" onSubmit=${send}>
-    <input class="field" ref=${field} aria-label="Why it is denied" placeholder="Why? The model is told, and can try something else." value=${reason} onInput=${(/** @type {Event} */ event) => setReason(/** @type {HTMLInputElement} */ (event.target).value)} />
+    <input
+      class="field"
+      ref=${field}
+      aria-label="Why it is denied"
+      placeholder="Why? The model reads this, and can try something else."
+      value=${reason}
+      onInput=${(/** @type {Event} */ event) => setReason(/** @type {HTMLInputElement} */ (event.target).value)}
+    />
     <button type="submit" class="button danger">Deny</button>
   </form>`;
 }
@@ -97,24 +191,87 @@ function AnswerByHand({ onDecide }) {
   const [isError, setError] = useState(false);
   const field = useFocus();
   return html`<div class="decision-form is-tall">
-    <textarea class="field tall" ref=${field} rows="4" aria-label="Result for the model" placeholder="The tool does not run. The model gets this as its result." value=${text} onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLTextAreaElement} */ (event.target).value)}></textarea>
-    <div class="run-all"><label class="check"><input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> as an error</label><span class="shell-gap"></span>
-      <button type="button" class="button primary" onClick=${() => onDecide({ decision: "answered", text, is_error: isError })}>Give this result</button></div>
+    <textarea
+      class="field tall"
+      ref=${field}
+      rows="4"
+      aria-label="Result for the model"
+      placeholder="The tool does not run. The model gets this as its result."
+      value=${text}
+      onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+    ></textarea>
+    <div class="run-all">
+      <label class="check">
+        <input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> as an error
+      </label>
+      <span class="shell-gap"></span>
+      <button
+        type="button"
+        class="button primary"
+        onClick=${() => onDecide({ decision: "answered", text, is_error: isError })}
+      >
+        Give this result
+      </button>
+    </div>
   </div>`;
 }
 
-/** Leave for calls like this one, kept for all runs: of this tool, where the chosen arguments fit their patterns. @param {{ call: PendingCall, args: Arguments, onAllow: (rule: Rule) => void }} props */
+/**
+ * Leave for calls like this one, kept for all runs: of this tool, where the chosen arguments fit their patterns.
+ * @param {{ call: PendingCall, args: Arguments, onAllow: (rule: Rule) => void }} props
+ */
 function RuleForm({ call, args, onAllow }) {
   const field = useFocus();
   const [patterns, setPatterns] = useState(() => patternsFor(args).map((each) => ({ ...each, isUsed: true })));
-  const change = (/** @type {number} */ index, /** @type {{ isUsed?: boolean, pattern?: string }} */ to) => setPatterns(patterns.map((each, place) => (place === index ? { ...each, ...to } : each)));
+  const change = (/** @type {number} */ index, /** @type {{ isUsed?: boolean, pattern?: string }} */ to) =>
+    setPatterns(patterns.map((each, place) => (place === index ? { ...each, ...to } : each)));
   const used = patterns.filter((each) => each.isUsed);
   /** @type {Rule} */
-  const rule = { tool: call.name, ruling: "allow", ...(used.length ? { arguments: Object.fromEntries(used.map((each) => [each.pointer, each.pattern])) } : {}) };
-  const open = openArguments(args, rule);
-  return html`<form class="decision-form is-tall" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), onAllow(rule))}>
-    ${patterns.map((each, index) => html`<div key=${each.pointer} class="pattern-line"><label class="check"><input type="checkbox" ref=${index === 0 ? field : null} checked=${each.isUsed} onChange=${() => change(index, { isUsed: !each.isUsed })} /> ${each.name}</label><input class="field mono" aria-label=${`Pattern for ${each.name}`} disabled=${!each.isUsed} value=${each.pattern} onInput=${(/** @type {Event} */ event) => change(index, { pattern: /** @type {HTMLInputElement} */ (event.target).value })} /></div>`)}
-    <p class="soft">Runs without asking from now on, in this run and in all others: <b>${ruleWords(rule)}</b>.${used.length && open.length ? html` <b>${open.join(", ")}</b> may be anything.` : null} ${patterns.length ? html`<span class="faint"><code>*</code> stops at a slash, <code>**</code> does not.</span>` : null}</p>
-    <div class="run-all"><span class="faint">Taken back under <a href="#/runs">Runs</a>.</span><span class="shell-gap"></span><button type="submit" class="button primary" ref=${patterns.length ? null : field}>Allow, and always so</button></div>
+  const rule = {
+    tool: call.name,
+    ruling: "allow",
+    ...(used.length ? { arguments: Object.fromEntries(used.map((each) => [each.pointer, each.pattern])) } : {}),
+  };
+  const open = freeArguments(args, rule);
+  return html`<form
+    class="decision-form is-tall"
+    onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), onAllow(rule))}
+  >
+    ${patterns.map(
+      (each, index) => html`<div key=${each.pointer} class="pattern-line">
+        <label class="check">
+          <input
+            type="checkbox"
+            ref=${index === 0 ? field : null}
+            checked=${each.isUsed}
+            onChange=${() => change(index, { isUsed: !each.isUsed })}
+          /> ${each.name}
+        </label>
+        <input
+          class="field mono"
+          aria-label=${`Pattern for ${each.name}`}
+          disabled=${!each.isUsed}
+          value=${each.pattern}
+          onInput=${(/** @type {Event} */ event) =>
+            change(index, { pattern: /** @type {HTMLInputElement} */ (event.target).value })}
+        />
+      </div>`,
+    )}
+    <p class="soft">
+      Runs without asking from now on, in this run and in all others: <b>${ruleWords(rule)}</b>
+      .
+      ${used.length && open.length ? html` <b>${open.join(", ")}</b> may be anything.` : null} ${
+        patterns.length
+          ? html`<span class="faint">
+              <code>*</code> stops at a slash, <code>**</code> does not.
+            </span>`
+          : null
+      }
+    </p>
+    <div class="run-all">
+      <span class="faint">Taken back under <a href="#/runs">Runs</a>.</span>
+      <span class="shell-gap"></span>
+      <button type="submit" class="button primary" ref=${patterns.length ? null : field}>Always allow</button>
+    </div>
   </form>`;
 }

@@ -1,62 +1,151 @@
 // @ts-check
-/** One round of a run: what the model said, the calls with what came of them, and the ways to the exact bytes. */
+/** One round of a run: the model's text, the calls with their results, and links to the exact bytes. */
 
-import { argumentsText, fateOf, roundLine } from "../../state/runs.js";
-import { duration } from "../../state/format.js";
+import { CallBlock } from "../../kit/answer.js";
+import { duration } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { LineDiff } from "../../kit/line-diff.js";
+import { RichText } from "../../kit/rich-text.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
-import { RichText } from "../../widgets/rich-text.js";
-import { LineDiff } from "../../widgets/line-diff.js";
-import { CallBlock } from "../chat/answer.js";
+import { argumentsText, outcomeOf, roundLine } from "./core/runs.js";
 
-/** @import { Round, RunCall } from "../../state/runs.js" */
+/** @import { Round, RunCall } from "./core/runs.js" */
 
-/** @param {{ round: Round, isLive: boolean, isOpen: boolean, span: { start: number, model: number, tools: number } | null, onToggle: () => void, key?: string }} props */
+/**
+ * @param {{ round: Round, isLive: boolean, isOpen: boolean, span: { start: number, model: number, tools: number } |
+ *   null, onToggle: () => void, key?: string }} props
+ */
 export function RoundView({ round, isLive, isOpen, span, onToggle }) {
   const names = round.calls.map((call) => call.name).join(", ");
   return html`<li class=${isOpen ? "round is-open" : "round"}>
     <div class="round-head">
-      <button type="button" class="round-fold" aria-expanded=${isOpen} aria-label=${`Round ${round.number}: ${roundLine(round)}`} onClick=${onToggle}>
-        <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span><b class="round-number number">${round.number}</b>
-        <span class="round-title cut">${names ? html`<code>${names}</code>` : (round.text.trim().split("\n")[0] || "…")}</span>
+      <button
+        type="button"
+        class="round-fold"
+        aria-expanded=${isOpen}
+        aria-label=${`Round ${round.number}: ${roundLine(round)}`}
+        onClick=${onToggle}
+      >
+        <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
+        <b class="round-number number">${round.number}</b>
+        <span class="round-title cut">
+          ${names ? html`<code>${names}</code>` : round.text.trim().split("\n")[0] || "…"}
+        </span>
       </button>
       <span class="round-line soft number">${roundLine(round)}</span>
-      ${round.exchange ? html`<span class="round-links"><a href=${`#/x/${encodeURIComponent(round.exchange)}`}>Request</a><a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>Reply</a></span>` : null}
+      ${
+        round.exchange
+          ? html`<span class="round-links">
+              <a href=${`#/x/${encodeURIComponent(round.exchange)}`}>Request</a>
+              <a href=${`#/x/${encodeURIComponent(round.exchange)}/reply`}>Reply</a>
+            </span>`
+          : null
+      }
     </div>
-    <div class="round-track" aria-hidden="true">${span ? html`<i class="track model" style=${{ left: `${span.start}%`, width: `${span.model}%` }}></i><i class="track tools" style=${{ left: `${span.start + span.model}%`, width: `${span.tools}%` }}></i>` : null}</div>
-    ${isOpen
-      ? html`<div class="round-body">
-          ${round.thinking ? h(Folded, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) }) : null}
-          ${round.text ? h(RichText, { text: round.text, isLive }) : null}
-          ${round.calls.map((call) => h(RunCallView, { key: call.key, call }))}
-          ${round.context ? html`<div class="round-context"><h4>Told to the model as well</h4><p class="soft">${round.context}</p></div>` : null}
-          ${!round.text && !round.calls.length && !round.thinking ? html`<p class="faint">${isLive ? "Waiting for the model…" : "An empty reply."}</p>` : null}
-          ${round.fault ? html`<div class="fault" role="alert">${h(Icon, { name: "warn" })}<div><p><b>${round.fault.code}</b> ${round.fault.message}</p>${round.fault.hint ? html`<p class="soft">${round.fault.hint}</p>` : null}</div></div>` : null}
-          ${round.finish && !round.fault && !["stop", "tool_calls", "tool_use", "end_turn"].includes(round.finish) ? html`<p class="answer-ending">${h(Icon, { name: "warn" })}The reply ended with ${round.finish.replaceAll("_", " ")}.</p>` : null}
-        </div>`
-      : null}
+    <div class="round-track" aria-hidden="true">
+      ${
+        span
+          ? html`<i class="track model" style=${{ left: `${span.start}%`, width: `${span.model}%` }}></i>
+              <i class="track tools" style=${{ left: `${span.start + span.model}%`, width: `${span.tools}%` }}></i>`
+          : null
+      }
+    </div>
+    ${
+      isOpen
+        ? html`<div class="round-body">
+            ${
+              round.thinking
+                ? h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
+                : null
+            }
+            ${round.text ? h(RichText, { text: round.text, isLive }) : null}
+            ${round.calls.map((call) => h(RunCallView, { key: call.key, call }))}
+            ${
+              round.context
+                ? html`<div class="round-context">
+                    <h4>Also sent to the model</h4>
+                    <p class="soft">${round.context}</p>
+                  </div>`
+                : null
+            }
+            ${
+              !round.text && !round.calls.length && !round.thinking
+                ? html`<p class="faint">${isLive ? "Waiting for the model…" : "An empty reply."}</p>`
+                : null
+            }
+            ${
+              round.fault
+                ? html`<div class="fault" role="alert">
+                    ${h(Icon, { name: "warn" })}
+                    <div>
+                      <p><b>${round.fault.code}</b> ${round.fault.message}</p>
+                      ${round.fault.hint ? html`<p class="soft">${round.fault.hint}</p>` : null}
+                    </div>
+                  </div>`
+                : null
+            }
+            ${
+              round.finish && !round.fault && !["stop", "tool_calls", "tool_use", "end_turn"].includes(round.finish)
+                ? html`<p class="answer-ending">
+                    ${h(Icon, { name: "warn" })}The reply ended with ${round.finish.replaceAll("_", " ")}.
+                  </p>`
+                : null
+            }
+          </div>`
+        : null
+    }
   </li>`;
 }
 
 /** @param {{ title: string, children: any }} props */
-function Folded({ title, children }) {
+function FoldBlock({ title, children }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details class="fold-block thinking" onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${title}</span></summary>${isOpen ? html`<div class="fold-inside soft">${children}</div>` : null}</details>`;
+  return html`<details
+    class="fold-block thinking"
+    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
+  >
+    <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${title}</span></summary>
+    ${isOpen ? html`<div class="fold-inside soft">${children}</div>` : null}
+  </details>`;
 }
 
 /** @param {{ call: RunCall, key?: string }} props */
 export function RunCallView({ call }) {
-  const { state, words } = fateOf(call);
+  const { state, words } = outcomeOf(call);
   const wrote = argumentsText(readable(call.arguments));
   const ran = call.ran == null ? wrote : argumentsText(call.ran);
   const notes = html`
-    ${call.is_edited && ran !== wrote ? html`<div class="call-part"><h4>Edited before it ran</h4></div>${h(LineDiff, { before: wrote, after: ran })}` : null}
-    ${call.repairs?.length ? html`<ul class="run-repairs soft">${call.repairs.map((repair, index) => html`<li key=${index}>${h(Icon, { name: "warn" })}<span><code>${repair.pointer || "/"}</code> ${repair.what}</span></li>`)}</ul>` : null}
+    ${
+      call.is_edited && ran !== wrote
+        ? html`<div class="call-part"><h4>Edited before it ran</h4></div>
+            ${h(LineDiff, { before: wrote, after: ran })}`
+        : null
+    }
+    ${
+      call.repairs?.length
+        ? html`<ul class="run-repairs soft">
+            ${call.repairs.map(
+              (repair, index) => html`<li key=${index}>
+                ${h(Icon, { name: "warn" })}
+                <span><code>${repair.pointer || "/"}</code> ${repair.what}</span>
+              </li>`,
+            )}
+          </ul>`
+        : null
+    }
     ${call.seconds != null ? html`<p class="faint number">${duration(call.seconds)}</p>` : null}`;
-  return h(CallBlock, { name: call.name, args: ran, state, words: call.is_edited ? `${words}, edited` : words, result: call.result?.text ?? null, media: call.result?.media ?? 0, children: notes });
+  return h(CallBlock, {
+    name: call.name,
+    args: ran,
+    state,
+    words: call.is_edited ? `${words}, edited` : words,
+    result: call.result?.text ?? null,
+    media: call.result?.media ?? 0,
+    children: notes,
+  });
 }
 
-/** A model's own text, if it is JSON, as what it says. @param {import("../../state/runs.js").Arguments} args */
+/** A model's own text, if it is JSON, as what it says. @param {import("./core/runs.js").Arguments} args */
 function readable(args) {
   if (typeof args !== "string") return args;
   try {

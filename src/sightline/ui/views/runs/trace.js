@@ -1,34 +1,53 @@
 // @ts-check
-/** A run from its first request to its end: its rounds on one line of time, and what they took. */
+/** A run from its first request to its end: its rounds on one time line, and its totals. */
 
-import { useShortcuts } from "../../keyboard.js";
-import { go } from "../../navigation.js";
-import { useRun } from "../../run-feed.js";
-import { duration, when } from "../../state/format.js";
-import { reachedWords, spans, spendings, stateWords, toneOf } from "../../state/runs.js";
+import { duration, when } from "../../kit/core/format.js";
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go } from "../../kit/navigation.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
-import { Icon } from "../../widgets/icon.js";
 import { RunControls } from "./approval.js";
+import { describeLimit, spans, spendings, stateWords, toneOf } from "./core/runs.js";
+import { useRun } from "./feed.js";
 import { RoundView } from "./round.js";
 
-/** @import { Run } from "../../state/runs.js" */
+/** @import { Run } from "./core/runs.js" */
 
 /** @param {{ id: string, key?: string }} props */
 export function Trace({ id }) {
   const { run, trouble, again } = useRun(id);
   useShortcuts([{ keys: "escape", label: "Back to the runs", group: "Run", run: () => go({ view: "runs" }) }], []);
   if (!run) {
-    return html`<main class="runs-view is-empty">${trouble
-      ? html`<div class="empty" role="alert"><h1>${trouble.status === 404 ? "This run is not on record" : "It could not be loaded"}</h1><p class="soft">${trouble.status === 404 ? "The link may be from another record." : trouble.message}</p><p class="soft">${trouble.status === 404 ? "" : trouble.hint}</p><p class="empty-actions"><a class="button" href="#/runs">All runs</a> <button type="button" class="button" onClick=${again}>Try again</button></p></div>`
-      : html`<p class="faint pad" role="status">Loading…</p>`}</main>`;
+    return html`<main class="runs-view is-empty">
+      ${
+        trouble
+          ? html`<div class="empty" role="alert">
+              <h1>${trouble.status === 404 ? "This run is not on record" : "It could not be loaded"}</h1>
+              <p class="soft">${trouble.status === 404 ? "The link may be from another record." : trouble.message}</p>
+              <p class="soft">${trouble.status === 404 ? "" : trouble.hint}</p>
+              <p class="empty-actions">
+                <a class="button" href="#/runs">All runs</a> <button type="button" class="button" onClick=${again}>
+                  Try again
+                </button>
+              </p>
+            </div>`
+          : html`<p class="faint pad" role="status">Loading…</p>`
+      }
+    </main>`;
   }
   return html`<main class="runs-view" aria-label="Run">
     ${h(Head, { run })}
-    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
+    ${
+      trouble
+        ? html`<p class="stale" role="status">
+            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
+          </p>`
+        : null
+    }
     <div class="runs-body">
       ${run.state === "ended" ? null : h(RunControls, { run, hasLink: false })}
       ${h(Rounds, { key: run.id, run })}
-      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${reachedWords(run.reached)}</p>` : null}
+      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${describeLimit(run.reached)}</p>` : null}
       ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note run-note">${note}</p>`)}
       ${h(Amendments, { run })}
     </div>
@@ -39,16 +58,37 @@ export function Trace({ id }) {
 function Head({ run }) {
   return html`<header class="runs-head">
     <a class="button quiet icon" href="#/runs" aria-label="All runs" title="All runs">${h(Icon, { name: "back" })}</a>
-    <div class="runs-title"><h1 class="cut">${run.title || `Run ${run.id}`}</h1><p class="soft cut">${[run.model, run.at ? when(run.at, Date.now() / 1000) : "", run.id].filter(Boolean).join(" · ")}</p></div>
+    <div class="runs-title">
+      <h1 class="cut">${run.title || `Run ${run.id}`}</h1>
+      <p class="soft cut">
+        ${[run.model, run.at ? when(run.at, Date.now() / 1000) : "", run.id].filter(Boolean).join(" · ")}
+      </p>
+    </div>
     <span class=${`run-state ${run.state} ${toneOf(run)}`} role="status">${stateWords(run)}</span>
     ${h(CompareWith, { id: run.id })}
-    <dl class="spendings">${spendings(run).map(({ name, label, spent, limit, share }) => html`<div key=${name}><dt>${label}</dt><dd class="number">${spent}${limit ? html`<span class="faint"> / ${limit}</span>` : null}</dd>${share === null ? null : html`<i class=${share >= 1 ? "spend-bar full" : "spend-bar"} aria-hidden="true"><b style=${{ width: `${share * 100}%` }}></b></i>`}</div>`)}</dl>
+    <dl class="spendings">
+      ${spendings(run).map(
+        ({ name, label, spent, limit, share }) => html`<div key=${name}>
+          <dt>${label}</dt>
+          <dd class="number">${spent}${limit ? html`<span class="faint"> / ${limit}</span>` : null}</dd>
+          ${
+            share === null
+              ? null
+              : html`<i class=${share >= 1 ? "spend-bar full" : "spend-bar"} aria-hidden="true">
+                  <b style=${{ width: `${share * 100}%` }}></b>
+                </i>`
+          }
+        </div>`,
+      )}
+    </dl>
   </header>`;
 }
 
 /** @param {{ id: string }} props */
 function CompareWith({ id }) {
-  return html`<a class="button" href=${`#/runs?compare=${encodeURIComponent(id)}`}>${h(Icon, { name: "columns" })}Compare…</a>`;
+  return html`<a class="button" href=${`#/runs?compare=${encodeURIComponent(id)}`}>
+    ${h(Icon, { name: "columns" })}Compare…
+  </a>`;
 }
 
 /** @param {{ run: Run, key?: string }} props */
@@ -65,11 +105,40 @@ function Rounds({ run }) {
   useEffect(() => {
     if (isAll) setChosen(Object.fromEntries(rounds.map((round) => [round.number, true])));
   }, [isAll, rounds.length]);
-  if (!rounds.length) return html`<p class="empty-rounds soft" role="status">${isLive ? "The first request is on its way…" : "No round was completed."}</p>`;
+  if (!rounds.length)
+    return html`<p class="empty-rounds soft" role="status">
+      ${isLive ? "The first request is on its way…" : "No round was completed."}
+    </p>`;
   return html`<section class="rounds" aria-label="Rounds">
-    <div class="rounds-legend"><h2>${rounds.length === 1 ? "1 round" : `${rounds.length} rounds`}</h2><span class="legend-key"><i class="track model"></i>model</span><span class="legend-key"><i class="track tools"></i>tools</span><span class="faint number">${total ? duration(total) : ""}</span><span class="shell-gap"></span>
-      <button type="button" class="link" onClick=${() => (isAll ? (setAll(false), setChosen(Object.fromEntries(rounds.map((round) => [round.number, false])))) : setAll(true))}>${isAll ? "Fold all" : "Unfold all"}</button></div>
-    <ol>${rounds.map((round, index) => h(RoundView, { key: String(round.number), round, isLive: isLive && round.number === last && !round.finish, isOpen: isOpen(round.number), span: laid[index] ?? null, onToggle: () => setChosen({ ...chosen, [round.number]: !isOpen(round.number) }) }))}</ol>
+    <div class="rounds-legend">
+      <h2>${rounds.length === 1 ? "1 round" : `${rounds.length} rounds`}</h2>
+      <span class="legend-key"><i class="track model"></i>model</span>
+      <span class="legend-key"><i class="track tools"></i>tools</span>
+      <span class="faint number">${total ? duration(total) : ""}</span>
+      <span class="shell-gap"></span>
+      <button
+        type="button"
+        class="link"
+        onClick=${() =>
+          isAll
+            ? (setAll(false), setChosen(Object.fromEntries(rounds.map((round) => [round.number, false]))))
+            : setAll(true)}
+      >
+        ${isAll ? "Fold all" : "Unfold all"}
+      </button>
+    </div>
+    <ol>
+      ${rounds.map((round, index) =>
+        h(RoundView, {
+          key: String(round.number),
+          round,
+          isLive: isLive && round.number === last && !round.finish,
+          isOpen: isOpen(round.number),
+          span: laid[index] ?? null,
+          onToggle: () => setChosen({ ...chosen, [round.number]: !isOpen(round.number) }),
+        }),
+      )}
+    </ol>
     ${isLive ? html`<p class="soft pulse rounds-live" role="status">running…</p>` : null}
   </section>`;
 }
@@ -78,5 +147,15 @@ function Rounds({ run }) {
 function Amendments({ run }) {
   const listed = run.amendments ?? [];
   if (!listed.length) return null;
-  return html`<section class="amendments" aria-label="Changes to the history"><h2>Changed so that the history stays valid</h2><ul>${listed.map((each, index) => html`<li key=${index}>${each.what}${each.why ? html` <span class="soft">${each.why}</span>` : null}</li>`)}</ul></section>`;
+  return html`<section class="amendments" aria-label="Changes to the history">
+    <h2>Changed so that the history stays valid</h2>
+    <ul>
+      ${listed.map(
+        (each, index) => html`<li key=${index}>
+          ${each.what}
+          ${each.why ? html` <span class="soft">${each.why}</span>` : null}
+        </li>`,
+      )}
+    </ul>
+  </section>`;
 }

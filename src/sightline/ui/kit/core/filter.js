@@ -1,0 +1,107 @@
+// @ts-check
+/** Editing a filter's text: where a term begins, how a completion is applied, where an error is. */
+
+/** @typedef {{ text: string, label?: string, help?: string, from?: number }} Completion */
+/** @typedef {{ message: string, column: number, length: number, hint: string }} FilterError */
+
+/** Terms are parted by these, outside of quotes. */
+const PARTING = " \t&|!()";
+
+/**
+ * Where the term begins in which the cursor stands.
+ * @param {string} text
+ * @param {number} at
+ */
+export function termStart(text, at) {
+  let quote = "";
+  let start = 0;
+  for (let index = 0; index < at; index += 1) {
+    const letter = text[index];
+    if (quote) {
+      if (letter === quote) quote = "";
+    } else if (letter === '"' || letter === "'") quote = letter;
+    else if (PARTING.includes(letter)) start = index + 1;
+  }
+  return start;
+}
+
+/**
+ * The text with a completion in place of the term, and where the cursor goes.
+ * @param {string} text
+ * @param {number} at
+ * @param {Completion} completion
+ */
+export function applyCompletion(text, at, completion) {
+  const start = completion.from ?? termStart(text, at);
+  const before = text.slice(0, start) + completion.text;
+  const after = text.slice(at);
+  return { text: before + after, at: before.length };
+}
+
+/**
+ * Offers that were made for an earlier text, as far as they still go on from what is written now.
+ * @param {readonly Completion[]} offers
+ * @param {string} asked the text that they were made for
+ * @param {string} text
+ * @param {number} at
+ */
+export function fitting(offers, asked, text, at) {
+  if (asked === text) return offers;
+  return offers.filter((each) =>
+    each.text.toLowerCase().startsWith(text.slice(each.from ?? termStart(text, at), at).toLowerCase()),
+  );
+}
+
+/**
+ * An error as the page shows it, whether it comes from the look-up or from the list itself.
+ * @param {{ message: string, hint?: string, column?: number, length?: number }} failure
+ * @returns {FilterError}
+ */
+export function errorOf(failure) {
+  const [hint = "", ...drawn] = (failure.hint ?? "").split("\n");
+  const carets = /\^+/.exec(drawn.join("\n"));
+  const named = /\bcolumn (\d+): /.exec(failure.message);
+  const column = failure.column ?? (named ? Number(named[1]) : 1);
+  return {
+    message: capital(failure.message.replace(/^.*?\bcolumn \d+: /, "")),
+    column,
+    length: failure.length ?? carets?.[0].length ?? 1,
+    hint,
+  };
+}
+
+/**
+ * The text in three pieces, the middle one being what is wrong; it is never empty, so that it can be underlined.
+ * @param {string} text
+ * @param {FilterError} error
+ * @returns {[string, string, string]}
+ */
+export function splitAtError(text, error) {
+  const start = Math.min(Math.max(error.column - 1, 0), text.length);
+  const end = Math.min(start + Math.max(error.length, 1), text.length);
+  return [text.slice(0, start), text.slice(start, end) || " ", text.slice(end)];
+}
+
+/**
+ * A filter with one more term, or without it where it is there already.
+ * @param {string} text
+ * @param {string} term
+ */
+export function toggleTerm(text, term) {
+  const terms = text.split(/\s+/).filter(Boolean);
+  return (terms.includes(term) ? terms.filter((each) => each !== term) : [...terms, term]).join(" ");
+}
+
+/**
+ * A value as a filter writes it: in quotes where it needs them.
+ * @param {string} field
+ * @param {string} value
+ */
+export function term(field, value) {
+  return /^[\w.:/@*-]+$/.test(value) ? `${field}:${value}` : `${field}:"${value.replaceAll('"', "*")}"`;
+}
+
+/** @param {string} text */
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,126 @@
+// @ts-check
+/** The page's location as the hash of its address, and back. */
+
+/**
+ * @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat",
+ *   filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?:
+ *   string, order?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number, filter?:
+ *   string, order?: string } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | {
+ *   view: "eval-trend", suite: string } | { view: "runs", compare?: string } | { view: "run", id: string } | { view:
+ *   "compare", a: string, b: string }} Route
+ */
+
+/** The tabs of a request; the first is the usual one. */
+export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
+
+/**
+ * @param {string} hash
+ * @returns {Route}
+ */
+export function routeOf(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [place, id = "", tab = "", other = ""] = path.split("/").map(decode);
+  if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
+  if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
+  if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
+  if (place === "runs")
+    return id ? { view: "run", id } : { view: "runs", compare: new URLSearchParams(query).get("compare") ?? "" };
+  return { view: place === "chat" ? "chat" : "traffic", filter: new URLSearchParams(query).get("filter") ?? "" };
+}
+
+/**
+ * @param {Route} route
+ * @returns {string}
+ */
+export function hashOf(route) {
+  switch (route.view) {
+    case "request":
+      return `#/x/${encodeURIComponent(route.id)}` + (route.tab === TABS[0] ? "" : `/${route.tab}`);
+    case "chat":
+    case "traffic":
+      return `#/${route.view}` + (route.filter ? `?${new URLSearchParams({ filter: route.filter })}` : "");
+    case "run":
+      return `#/runs/${encodeURIComponent(route.id)}`;
+    case "compare":
+      return `#/runs/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}`;
+    case "runs":
+      return "#/runs" + (route.compare ? `?${new URLSearchParams({ compare: route.compare })}` : "");
+    default:
+      return evalHash(route);
+  }
+}
+
+/**
+ * Where the page is among evals. What is not said is not there, so that one place has one address.
+ * @param {string} id
+ * @param {string} tab
+ * @param {string} other
+ * @param {URLSearchParams} query
+ * @returns {Route}
+ */
+function evalRoute(id, tab, other, query) {
+  const param = (/** @type {string} */ name) => query.get(name) ?? "";
+  if (!id) return { view: "evals", ...withoutEmpty({ suite: param("suite"), compare: param("compare") }) };
+  if (id === "trend") return { view: "eval-trend", suite: param("suite") };
+  const among = withoutEmpty({ filter: param("filter"), order: param("order") === "suite" ? "suite" : "" });
+  if (tab === "case")
+    return {
+      view: "eval-case",
+      id,
+      case: param("case"),
+      target: param("target"),
+      trial: Number(param("trial")) || 0,
+      ...among,
+    };
+  if (tab === "compare" && other)
+    return { view: "eval-compare", a: id, b: other, ...withoutEmpty({ targetA: param("a"), targetB: param("b") }) };
+  return { view: "eval", id, ...among };
+}
+
+/** @param {Extract<Route, { view: "evals" | "eval" | "eval-case" | "eval-compare" | "eval-trend" }>} route */
+function evalHash(route) {
+  const asked = (/** @type {Record<string, string>} */ params) => {
+    const query = String(new URLSearchParams(withoutEmpty(params)));
+    return query ? `?${query}` : "";
+  };
+  switch (route.view) {
+    case "eval":
+      return (
+        `#/evals/${encodeURIComponent(route.id)}` + asked({ filter: route.filter ?? "", order: route.order ?? "" })
+      );
+    case "eval-case":
+      return (
+        `#/evals/${encodeURIComponent(route.id)}/case` +
+        asked({
+          case: route.case,
+          target: route.target,
+          trial: route.trial ? String(route.trial) : "",
+          filter: route.filter ?? "",
+          order: route.order ?? "",
+        })
+      );
+    case "eval-compare":
+      return (
+        `#/evals/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}` +
+        asked({ a: route.targetA ?? "", b: route.targetB ?? "" })
+      );
+    case "eval-trend":
+      return `#/evals/trend${asked({ suite: route.suite })}`;
+    default:
+      return `#/evals${asked({ suite: route.suite ?? "", compare: route.compare ?? "" })}`;
+  }
+}
+
+/** What has words. @param {Record<string, string>} params @returns {Record<string, string>} */
+function withoutEmpty(params) {
+  return Object.fromEntries(Object.entries(params).filter(([, words]) => words));
+}
+
+/** @param {string} text */
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

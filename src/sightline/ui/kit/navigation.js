@@ -1,0 +1,62 @@
+// @ts-check
+/** The current route. Views read `route` and navigate by `go`. */
+
+import { signal } from "../vendor/preact.js";
+import { hashOf, routeOf } from "./core/routes.js";
+
+/** @import { Route } from "./core/routes.js" */
+
+/** @type {import("../vendor/preact.js").Signal<Route>} */
+export const route = signal(routeOf(location.hash));
+
+/** The exchange that was open last, and the filters that the list and the chat had: the ways back. */
+export const lastOpened = signal("");
+export const lastFilter = signal("");
+export const lastChatFilter = signal("");
+
+/** @type {string | null} */
+let seen = null;
+
+addEventListener("hashchange", arrive);
+arrive();
+
+function arrive() {
+  if (location.hash === seen) return;
+  seen = location.hash;
+  const at = routeOf(seen);
+  if (at.view === "request") lastOpened.value = at.id;
+  if (at.view === "traffic") lastFilter.value = at.filter;
+  if (at.view === "chat") lastChatFilter.value = at.filter;
+  route.value = at;
+}
+
+/**
+ * @param {Route} to
+ * @param {{ isReplacing?: boolean }} [options] without a step in the history, as for letters of a filter
+ */
+export function go(to, { isReplacing = false } = {}) {
+  const hash = hashOf(to);
+  if (hash === location.hash) return;
+  if (isReplacing) history.replaceState(null, "", hash);
+  else location.hash = hash;
+  // The browser tells it later, and the next key is already meant for there.
+  arrive();
+}
+
+/** Back to the list as it was. */
+export function toTraffic() {
+  go({ view: "traffic", filter: lastFilter.value });
+}
+
+/** To the chat as it was. */
+export function toChat() {
+  go({ view: "chat", filter: lastChatFilter.value });
+}
+
+/**
+ * @param {string} id
+ * @param {string} [tab]
+ */
+export function toExchange(id, tab = "sections") {
+  go({ view: "request", id, tab });
+}

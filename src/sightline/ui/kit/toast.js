@@ -1,0 +1,70 @@
+// @ts-check
+/** Short messages at the lower edge; errors stay until they are closed. */
+
+import { h, html, signal } from "../vendor/preact.js";
+import { Icon } from "./icon.js";
+
+/**
+ * @typedef {{ id: number, message: string, hint: string, tone: "plain" | "bad", action?: { label: string, run: () =>
+ *   void } }} Toast
+ */
+
+/** @type {import("../vendor/preact.js").Signal<Toast[]>} */
+const shown = signal([]);
+let last = 0;
+
+/**
+ * @param {string} message
+ * @param {{ hint?: string, tone?: "plain" | "bad", action?: { label: string, run: () => void } }} [options]
+ * @returns {() => void} takes it away
+ */
+export function toast(message, { hint = "", tone = "plain", action } = {}) {
+  const id = (last += 1);
+  shown.value = [...shown.value.filter((each) => each.message !== message), { id, message, hint, tone, action }].slice(
+    -3,
+  );
+  if (tone === "plain" && !action) setTimeout(() => close(id), 4000);
+  return () => close(id);
+}
+
+/**
+ * Say what went wrong, in the server's words.
+ * @param {unknown} error
+ */
+export function toastError(error) {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
+  toast(message ?? String(error), { hint, tone: "bad" });
+}
+
+/** @param {number} id */
+function close(id) {
+  shown.value = shown.value.filter((each) => each.id !== id);
+}
+
+export function Toasts() {
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${shown.value.map(
+      (each) => html`<div key=${each.id} class=${`toast ${each.tone}`}>
+        <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
+        ${
+          each.action
+            ? html`<button
+                type="button"
+                class="button"
+                onClick=${() => {
+                  each.action?.run();
+                  close(each.id);
+                }}
+              >
+                ${each.action.label}
+              </button>`
+            : null
+        }
+        <button type="button" class="button quiet icon" aria-label="Close message" onClick=${() => close(each.id)}>
+          ${h(Icon, { name: "close" })}
+        </button>
+      </div>`,
+    )}
+  </div>`;
+}

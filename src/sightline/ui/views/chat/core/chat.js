@@ -1,0 +1,303 @@
+// @ts-check
+/** Words and numbers of the chat: usage, standing of a pair, why an answer is incomplete, the groups of the HUD. */
+
+import { countOf, money, duration, whole } from "../../../kit/core/format.js";
+
+/** @typedef {import("../../../api-types.d.ts").Block} Block */
+/** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
+/** @typedef {import("../../../api-types.d.ts").TroubleShown} TroubleShown */
+/** @typedef {import("../../../api-types.d.ts").PairShown} PairShown */
+/** @typedef {import("../../../api-types.d.ts").ViewShown} ViewShown */
+/** @typedef {import("../../../api-types.d.ts").CommandShown} CommandShown */
+/** @typedef {import("../../../api-types.d.ts").EstimateShown} EstimateShown */
+/** @typedef {import("../../../api-types.d.ts").TokenBand} Band */
+/** @typedef {import("../../../api-types.d.ts").SavedFilterShown} SavedFilter */
+/** @typedef {PairShown["standing"]} Standing */
+/** @typedef {"view" | "input" | "command"} Mode */
+
+/**
+ * `X / Y`, with a sign in front while the newest pair is hidden by the filter.
+ * @param {ViewShown} view
+ */
+export function counterText(view) {
+  return `${view.newest_hidden ? "(-) " : ""}${view.counter.text}`;
+}
+
+/** What the short names of the breakdown mean. @type {Record<string, string>} */
+const MEANINGS = {
+  Predicted: "pairs that are sent with your next question",
+  "Predicted tokens": "what they take, at most",
+  Visible: "pairs that the filter shows",
+  "Left out by hand": "shown, and not sent",
+  Trimmed: "left out of the last send",
+  Sent: "sent with the last question",
+  ML: "the model's limit",
+  System: "kept for the system prompt",
+  Tools: "kept for tool definitions",
+  URA: "kept for your question",
+  Reply: "kept for the answer",
+  AUT: "what is written now",
+  CPT: "characters for one token",
+};
+
+/**
+ * The rows behind the counter: name, number, meaning. `written` is what is written now takes; without any, AUT is of
+ * the
+ * last send.
+ * @param {ViewShown} view
+ * @param {{ written?: number, charsPerToken?: number }} [now]
+ * @returns {{ label: string, number: string, meaning: string }[]}
+ */
+export function breakdown(view, { written, charsPerToken } = {}) {
+  const rows = view.counter.breakdown.map(([label, number]) => ({
+    label,
+    number: whole(number),
+    meaning: MEANINGS[label] ?? "",
+  }));
+  const sent = view.last?.telemetry?.AUT;
+  if (written !== undefined) rows.push({ label: "AUT", number: whole(written), meaning: MEANINGS.AUT });
+  else if (sent != null) rows.push({ label: "AUT", number: whole(sent), meaning: "what you asked last" });
+  if (charsPerToken !== undefined) rows.push({ label: "CPT", number: String(charsPerToken), meaning: MEANINGS.CPT });
+  return rows;
+}
+
+/**
+ * `~120 ± 8`; where it could be more than double, `~33, at most 146`.
+ * @param {Band} band
+ */
+export function about(band) {
+  const half = Math.max(band.high - band.tokens, band.tokens - band.low, 0);
+  if (half > band.tokens && band.tokens > 0) return `~${whole(band.tokens)}, at most ${whole(band.high)}`;
+  return `~${whole(band.tokens)}${half > 0 ? ` ± ${whole(half)}` : ""}`;
+}
+
+/**
+ * How a pair stands. The place decides, so that what was fetched before the boundary moved is not wrong.
+ * @param {PairShown} pair
+ * @param {number} index
+ * @param {number} start
+ * @returns {Standing}
+ */
+export function standingOf(pair, index, start) {
+  if (pair.standing === "left_out" || pair.hand === "out") return "left_out";
+  return index >= start ? "included" : "excluded";
+}
+
+/**
+ * What an answer took: predicted beside what the provider reports.
+ * @param {AnswerShown} answer
+ * @returns {{ text: string, help: string }[]}
+ */
+export function usageOf(answer) {
+  const found = [];
+  const usage = answer.usage;
+  const reported = usage?.input_tokens ?? null;
+  if (answer.run && answer.predicted != null && reported != null) {
+    found.push({
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted in all`,
+      help: "Prompt tokens: predicted for the first request, and reported by the provider for all requests",
+    });
+  } else if (answer.predicted != null && reported != null) {
+    found.push({
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted`,
+      help: "Tokens of the prompt: what was predicted, and what the provider reports",
+    });
+  } else if (answer.predicted != null)
+    found.push({
+      text: `~${whole(answer.predicted)} predicted`,
+      help: "Tokens of the prompt; the provider has not reported any",
+    });
+  else if (reported != null)
+    found.push({ text: `${whole(reported)} in`, help: "Tokens of the prompt, as the provider reports" });
+  if (usage?.output_tokens != null)
+    found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
+  if (answer.cost != null)
+    found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
+  if (answer.seconds != null)
+    found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
+  return found;
+}
+
+/** Whether a run with tools was begun for the answer and has not become it. @param {PairShown} pair */
+export function isLeft(pair) {
+  return pair.run !== "" && pair.state !== "sending" && (pair.trouble !== null || Boolean(pair.answer?.is_partial));
+}
+
+/** Why an answer ended before its end; empty where it did not. @param {AnswerShown} answer */
+export function whyIncomplete(answer) {
+  switch (answer.finish) {
+    case "cancelled":
+      return "interrupted";
+    case "error":
+      return "incomplete";
+    case "length":
+      return "cut at the limit";
+    case "content_filter":
+      return "stopped by the provider's filter";
+    default:
+      return answer.is_partial ? "incomplete" : "";
+  }
+}
+
+/**
+ * Whether a new answer takes the focus: only if the input has the focus and is empty, and by default for more than fits
+ * on the screen. `focus` and `threshold` are the person's own settings.
+ * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never",
+ *   threshold?: number }} now
+ */
+export function takesFocus({ mode, isEmpty, height, viewport, focus = "tall", threshold = 1 }) {
+  if (mode !== "input" || !isEmpty || focus === "never") return false;
+  return focus === "always" || height > viewport * threshold;
+}
+
+/** The next of none, one, two, three stars. @param {number} star */
+export function nextStar(star) {
+  return (star + 1) % 4;
+}
+
+/**
+ * Whether a line has a colon command in it, outside of quotes and parentheses, and not right behind a field's name.
+ * @param {string} text
+ */
+export function hasCommand(text) {
+  let quote = "";
+  let depth = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const letter = text[index];
+    if (quote) {
+      if (letter === quote) quote = "";
+    } else if (letter === "'" || letter === '"') quote = letter;
+    else if (letter === "(") depth += 1;
+    else if (letter === ")") depth -= 1;
+    else if (
+      letter === ":" &&
+      depth <= 0 &&
+      (index === 0 || /[\s)'"]/.test(text[index - 1])) &&
+      /^(?:[a-z]|$)/i.test(text.slice(index + 1))
+    )
+      return true;
+  }
+  return false;
+}
+
+/** @typedef {{ name: string, rows: { label: string, value: string }[] }} HudGroup */
+
+/**
+ * The three groups of the HUD.
+ * @param {ViewShown} view
+ * @param {Record<string, any>} settings
+ * @returns {HudGroup[]}
+ */
+export function hud(view, settings) {
+  const telemetry = view.last?.telemetry ?? null;
+  const { room } = view;
+  const parameters = [
+    row("Model", view.model),
+    row("ML (model limit)", room.limit),
+    row("URA (your question)", room.user),
+    row("Reply", room.reply),
+    row("System", room.system),
+    row("Tools", room.tools),
+    row("For history", room.history),
+    row("Predicted history", view.history_tokens),
+    row("CPT", settings.charsPerToken ?? telemetry?.charsPerToken),
+    row("NTA (trim attempts)", settings.maxTrimAttempts ?? telemetry?.maxTrimAttempts),
+    row("Estimation", settings.estimation),
+  ];
+  const trimming = telemetry
+    ? [
+        row("stage", telemetry.stage),
+        row("predictedMessageCount (X)", telemetry.predictedMessageCount),
+        row("trimmedCount (T)", telemetry.trimmedCount),
+        row("sentCount", telemetry.sentCount),
+        row("attemptsUsed", telemetry.attemptsUsed),
+        row("predictedHistoryTokens", telemetry.predictedHistoryTokens),
+        row("predictedTotalTokens", telemetry.predictedTotalTokens),
+        row("attemptHistoryTokens", telemetry.attemptHistoryTokens),
+        row("attemptTotalTokens", telemetry.attemptTotalTokens),
+        row("AUT", telemetry.AUT),
+        row("remainingReserve", telemetry.remainingReserve),
+        row("preflightTrimmedCount", telemetry.preflightTrimmedCount),
+        row("trimmingRemovedTokens", telemetry.trimmingRemovedTokens),
+        row("finalDeliveredTokens", telemetry.finalDeliveredTokens),
+        row("reportedInputTokens", telemetry.reportedInputTokens),
+        row("summary", view.last?.trim_summary),
+      ]
+    : [{ label: "Nothing was sent yet", value: "" }];
+  const trouble = view.last?.trouble ?? null;
+  const error =
+    trouble || telemetry?.lastErrorMessage
+      ? [
+          row("code", trouble?.code),
+          row("label", trouble?.label),
+          row("message", trouble?.message ?? telemetry?.lastErrorMessage),
+          row("overflowMatched", telemetry?.overflowMatched),
+          row("hint", trouble?.hint),
+        ]
+      : [{ label: "None", value: "" }];
+  return [
+    { name: "PARAMETERS", rows: parameters.filter((each) => each.value !== "") },
+    { name: "TRIMMING", rows: trimming.filter((each) => each.value !== "" || !telemetry) },
+    { name: "ERROR", rows: error.filter((each) => each.value !== "" || each.label === "None") },
+  ];
+}
+
+/** @param {string} label @param {unknown} value */
+function row(label, value) {
+  if (value == null) return { label, value: "" };
+  return {
+    label,
+    value: typeof value === "number" ? (Number.isInteger(value) ? whole(value) : String(value)) : String(value),
+  };
+}
+
+/**
+ * What a command is about to do, for the dialog that asks for confirmation.
+ * @param {string} command
+ * @param {number} count
+ */
+export function confirmationText(command, count) {
+  const pairs = countOf(count, "pair");
+  switch (command) {
+    case "delete":
+      return { title: `Delete ${pairs}?`, button: `Delete ${pairs}` };
+    case "tchange":
+      return { title: `Move ${pairs} to another topic?`, button: `Move ${pairs}` };
+    default:
+      return { title: `:${command} on ${pairs}?`, button: "Go on" };
+  }
+}
+
+/**
+ * The stretch between two places, whichever comes first; the second is where the last step went.
+ * @param {number} anchor
+ * @param {number} active
+ * @returns {[number, number]} the first, and the one behind the last
+ */
+export function rangeOf(anchor, active) {
+  return [Math.min(anchor, active), Math.max(anchor, active) + 1];
+}
+
+/**
+ * Which limit a send waits for; a running clock beside it shows how long.
+ * @param {string} line as the server says it
+ */
+export function limitLine(line) {
+  const limit = /^can go in [^:]+: (.*)$/s.exec(line)?.[1];
+  const words = limit === undefined ? line : `limited by ${limit}`;
+  return words && `${words[0].toUpperCase()}${words.slice(1)}.`;
+}
+
+/**
+ * How long until a moment: `0:42`; empty once it has come.
+ * @param {number} then
+ * @param {number} now
+ */
+export function timeUntil(then, now) {
+  const left = Math.ceil(then - now);
+  if (left <= 0) return "";
+  const minutes = Math.floor(left / 60);
+  return minutes >= 60
+    ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(left % 60).padStart(2, "0")}`
+    : `${minutes}:${String(left % 60).padStart(2, "0")}`;
+}

@@ -1,0 +1,161 @@
+// @ts-check
+/** The settings of the chat: name, help, default and valid values of each. */
+
+/**
+ * @typedef {{ charsPerToken: number, userRequestAllowance: number, assistantResponseAllowance: number, maxTrimAttempts:
+ *   number, preflightTrimming: boolean, estimation: "model" | "characters", styleDirectives: readonly string[],
+ *   replyFocus: "tall" | "always" | "never", partialHeightThreshold: number }} ChatSettings
+ */
+/**
+ * @typedef {{ name: keyof ChatSettings, label: string, short: string, help: string, kind: "number", least: number,
+ *   most: number, isWhole: boolean }
+ *   | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "switch" }
+ *   | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "lines" }
+ * | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "choice", choices: [string, string][]
+ * }} Field
+ */
+
+/** @type {ChatSettings} */
+export const USUAL = {
+  charsPerToken: 3.5,
+  userRequestAllowance: 100,
+  assistantResponseAllowance: 800,
+  maxTrimAttempts: 10,
+  preflightTrimming: true,
+  estimation: "model",
+  styleDirectives: [],
+  replyFocus: "tall",
+  partialHeightThreshold: 1,
+};
+
+/** @type {readonly Field[]} */
+export const FIELDS = [
+  {
+    name: "userRequestAllowance",
+    label: "User request allowance",
+    short: "URA",
+    kind: "number",
+    least: 0,
+    most: 10_000_000,
+    isWhole: true,
+    help:
+      "Tokens kept free for your question. The boundary between what is sent and what is left out stays where it is " +
+      "until a question needs more.",
+  },
+  {
+    name: "assistantResponseAllowance",
+    label: "Assistant response allowance",
+    short: "ARA",
+    kind: "number",
+    least: 0,
+    most: 10_000_000,
+    isWhole: true,
+    help: "Tokens kept free for the answer.",
+  },
+  {
+    name: "maxTrimAttempts",
+    label: "Most trim attempts",
+    short: "NTA",
+    kind: "number",
+    least: 0,
+    most: 100,
+    isWhole: true,
+    help: "How often a request that the provider finds too long is sent again with one older pair less.",
+  },
+  {
+    name: "preflightTrimming",
+    label: "Trim before sending",
+    short: "",
+    kind: "switch",
+    help:
+      "When a question takes more than its allowance, the oldest pairs are left out before the first attempt. " +
+      "Otherwise the provider is asked first.",
+  },
+  {
+    name: "estimation",
+    label: "How tokens are counted",
+    short: "",
+    kind: "choice",
+    choices: [
+      ["model", "As the model counts"],
+      ["characters", "By characters only"],
+    ],
+    help: "By the model's own vocabulary where it is public; by characters the same way for every model.",
+  },
+  {
+    name: "charsPerToken",
+    label: "Characters per token",
+    short: "CPT",
+    kind: "number",
+    least: 0.5,
+    most: 20,
+    isWhole: false,
+    help: "Where tokens are counted by characters: how many make one.",
+  },
+  {
+    name: "styleDirectives",
+    label: "Style directives",
+    short: "",
+    kind: "lines",
+    help: "Sent to every model after the topic's system prompt, one per line.",
+  },
+  {
+    name: "replyFocus",
+    label: "When an answer comes",
+    short: "",
+    kind: "choice",
+    choices: [
+      ["tall", "Go to the history if it is tall"],
+      ["always", "Always go to the history"],
+      ["never", "Stay in the input"],
+    ],
+    help: "Only while you are in an empty input. VIEW mode then starts at the answer; otherwise you keep writing.",
+  },
+  {
+    name: "partialHeightThreshold",
+    label: "Tall answers",
+    short: "",
+    kind: "number",
+    least: 0.1,
+    most: 10,
+    isWhole: false,
+    help:
+      "How tall an answer is before it counts as tall, in heights of the history: 1 is more than fits on the screen, " +
+      "0.5 more than half of it.",
+  },
+];
+
+/**
+ * What a typed value means, or why it means nothing.
+ * @param {Field} field
+ * @param {string} text
+ * @returns {{ value: unknown } | { problem: string }}
+ */
+export function read(field, text) {
+  if (field.kind === "lines")
+    return {
+      value: text
+        .split("\n")
+        .map((line) => line.trim())
+        .filter(Boolean),
+    };
+  if (field.kind === "choice")
+    return field.choices.some(([value]) => value === text) ? { value: text } : { problem: "Choose one of them." };
+  if (field.kind === "switch") return { value: text === "true" };
+  const number = Number(text.trim().replaceAll(/(?<=\d)[ ,](?=\d{3}\b)/g, ""));
+  const isIn =
+    text.trim() !== "" && number >= field.least && number <= field.most && (!field.isWhole || Number.isInteger(number));
+  const kind = field.isWhole ? "A whole number" : "A number";
+  const [least, most] = [field.least.toLocaleString("en-US"), field.most.toLocaleString("en-US")];
+  return isIn ? { value: number } : { problem: `${kind} from ${least} to ${most}.` };
+}
+
+/** A value as its field shows it. @param {unknown} value */
+export function fieldText(value) {
+  return Array.isArray(value) ? value.join("\n") : String(value ?? "");
+}
+
+/** Whether a value is the usual one. @param {ChatSettings} settings @param {keyof ChatSettings} name */
+export function isUsual(settings, name) {
+  return fieldText(settings[name]) === fieldText(USUAL[name]);
+}

@@ -1,0 +1,100 @@
+// @ts-check
+/** The question that is being written: kept by this tab, and its tokens counted when the user pauses. */
+
+import { post } from "../../kit/api.js";
+import { effect, signal, untracked } from "../../vendor/preact.js";
+import { wireAttachments } from "./core/attachments.js";
+import { inView, view, viewId } from "./feed.js";
+
+/** @import { EstimateShown } from "./core/chat.js" */
+/** @import { Item } from "./core/attachments.js" */
+/** @typedef {{ text: string, items: Item[], replaces: string }} Draft */
+
+const NAME = "sightline.chat.draft";
+/** Tokens are counted so many milliseconds after the last key. */
+const PAUSE = 250;
+
+/** @returns {{ text: string, replaces: string }} */
+function readDraft() {
+  try {
+    const { text = "", replaces = "" } = JSON.parse(sessionStorage.getItem(NAME) ?? "{}");
+    return { text, replaces };
+  } catch {
+    return { text: "", replaces: "" };
+  }
+}
+
+const before = readDraft();
+export const text = signal(before.text);
+/** The pair that this question takes the place of. */
+export const replaces = signal(before.replaces);
+/** @type {import("../../vendor/preact.js").Signal<Item[]>} */
+export const items = signal(/** @type {Item[]} */ ([]));
+/** @type {import("../../vendor/preact.js").Signal<EstimateShown | null>} */
+export const size = signal(/** @type {EstimateShown | null} */ (null));
+
+effect(() => {
+  try {
+    sessionStorage.setItem(NAME, JSON.stringify({ text: text.value, replaces: replaces.value }));
+  } catch {
+    // A browser that keeps nothing starts afresh next time.
+  }
+});
+
+/** @param {Partial<Draft>} draft */
+export function write(draft) {
+  if (draft.text !== undefined) text.value = draft.text;
+  if (draft.items !== undefined) items.value = draft.items;
+  if (draft.replaces !== undefined) replaces.value = draft.replaces;
+}
+
+/** All of it, leaving nothing. @returns {Draft} */
+export function take() {
+  const taken = { text: text.value, items: items.value, replaces: replaces.value };
+  write({ text: "", items: [], replaces: "" });
+  return taken;
+}
+
+/** What could not be sent comes back, before what was written since. @param {Draft} draft */
+export function restoreDraft(draft) {
+  const since = text.value;
+  write({
+    text: since && since !== draft.text ? `${draft.text}\n\n${since}` : draft.text,
+    items: [...draft.items, ...items.value],
+    replaces: draft.replaces || replaces.value,
+  });
+}
+
+export function isEmpty() {
+  return !text.value.trim() && !items.value.length;
+}
+
+let number = 0;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+
+// Another text, attachment, model, filter or setting: measured once the person pauses, and the last answer counts.
+effect(() => {
+  const [words, files, at, old] = [text.value, items.value, view.value, replaces.value];
+  clearTimeout(timer);
+  const own = (number += 1);
+  if (!at || (!words.trim() && !files.length)) {
+    if (untracked(() => size.value)) size.value = null;
+    return;
+  }
+  timer = setTimeout(async () => {
+    try {
+      const response = await inView(() =>
+        post("/api/chat/estimate", {
+          view: viewId,
+          text: words,
+          attachments: wireAttachments(files),
+          ...(old && { replaces: old }),
+        }),
+      );
+      if (own === number) size.value = response;
+    } catch {
+      if (own === number) size.value = null;
+    }
+  }, PAUSE);
+});

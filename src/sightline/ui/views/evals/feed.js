@@ -1,0 +1,244 @@
+// @ts-check
+/** Runs of evals as the server has them, live, and what can be done about them. */
+
+import { onAnnounced, post } from "../../kit/api.js";
+import { useResource } from "../../kit/resource.js";
+import { toastError } from "../../kit/toast.js";
+import { useEffect } from "../../vendor/preact.js";
+import { mode, setMode } from "../interception/feed.js";
+import { held, onHeld } from "../traffic/feed.js";
+
+/** @import { Eval, EvalBrief } from "./core/evals.js" */
+/** @import { Case } from "./core/case.js" */
+/** @import { Comparison, TrendPoint } from "./core/plot.js" */
+
+/** What a recorded exchange would be as a case. @typedef {import("../../api-types.d.ts").MadeShown} Made */
+/** What was written into a suite, or would be. @typedef {import("../../api-types.d.ts").SavedShown} Saved */
+
+/** What has changed is asked for at most this often: a run of many cases tells of each. */
+const OFTEN_MS = 400;
+/** A run that another program drives is not announced: it is looked at this often. */
+const LOOK_MS = 2000;
+
+/** @param {string} run @returns {`/api/evals/${string}`} */
+function pathOf(run) {
+  return `/api/evals/${encodeURIComponent(run)}`;
+}
+
+/**
+ * @template {string} P
+ * @param {P} path
+ * @param {Record<string, string>} params what is empty is left out
+ * @returns {P | `${P}?${string}`}
+ */
+function withQuery(path, params) {
+  const query = String(new URLSearchParams(Object.entries(params).filter(([, words]) => words)));
+  return query ? `${path}?${query}` : path;
+}
+
+/**
+ * Calls together what is announced in a burst; the last announcement is never lost.
+ * @param {(run: string) => boolean} isMine
+ * @returns {(again: () => void) => () => void}
+ */
+function throttledEvents(isMine) {
+  return (again) => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const stop = onAnnounced("eval", (event) => {
+      if (!isMine(event.run) || timer !== undefined) return;
+      timer = setTimeout(() => {
+        timer = undefined;
+        again();
+      }, OFTEN_MS);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  };
+}
+
+/**
+ * Fetch again and again while the page is visible.
+ * @param {boolean} isWanted
+ * @param {() => void} again
+ * @param {number} ms
+ */
+function usePolling(isWanted, again, ms) {
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    const timer = setInterval(() => document.hidden || again(), ms);
+    return () => clearInterval(timer);
+  }, [isWanted, ms]);
+}
+
+/** The newest runs, live; one that is begun elsewhere shows up too. @param {string} suite @param {number} limit */
+export function useEvals(suite, limit) {
+  const path = withQuery("/api/evals", { suite, limit: String(limit) });
+  const followed = useResource(
+    path,
+    throttledEvents(() => true),
+  );
+  usePolling(true, followed.again, LOOK_MS * 2);
+  return followed;
+}
+
+/**
+ * The run that was looked at last: who goes from case to case, or back, need not wait for all of it each time.
+ * @type {Eval | null}
+ */
+let lastSeen = null;
+
+/** One run, live. @param {string} id */
+export function useEval(id) {
+  const followed = useResource(
+    pathOf(id),
+    throttledEvents((run) => run === id),
+  );
+  if (followed.value) lastSeen = followed.value;
+  const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
+  usePolling(value?.state === "running" && !value.is_here, followed.again, LOOK_MS);
+  return { ...followed, value };
+}
+
+/** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
+export function useEvalCase(id, name, target, trial) {
+  const path = withQuery(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
+  const followed = useResource(
+    path,
+    throttledEvents((run) => run === id),
+  );
+  usePolling(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
+  return followed;
+}
+
+/** Two runs on the same cases. @param {string} a @param {string} b @param {string} targetA @param {string} targetB */
+export function useComparison(a, b, targetA, targetB) {
+  const path = withQuery("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
+  return useResource(
+    path,
+    throttledEvents((run) => run === a || run === b),
+  );
+}
+
+/** A suite over its runs. @param {string} suite */
+export function useTrend(suite) {
+  return useResource(
+    withQuery("/api/evals/trend", { suite }),
+    throttledEvents(() => true),
+  );
+}
+
+/**
+ * Tell a run something; the run as it is then, null where it was not taken. What is wrong is said.
+ * @param {string} path
+ * @param {unknown} body
+ * @returns {Promise<Eval | null>}
+ */
+async function tell(path, body) {
+  try {
+    return await post(path, body);
+  } catch (error) {
+    toastError(error);
+    return null;
+  }
+}
+
+/**
+ * Run cases again, in a run of its own where the suite was changed; null for all that did not pass, no target for all
+ * of the run's.
+ * @param {string} run
+ * @param {readonly string[] | null} cases
+ * @param {string} [target]
+ */
+export const rerun = (run, cases, target = "") =>
+  tell(`${pathOf(run)}/rerun`, { ...(cases && { cases }), ...(target && { target }) });
+
+/**
+ * Run a case again, and hold its request before it leaves: `opened` is called with the exchange as soon as it is held.
+ * @param {string} run
+ * @param {string} name
+ * @param {string} target
+ * @param {(exchange: string) => void} opened
+ */
+export async function rerunHeld(run, name, target, opened) {
+  if (mode.value !== "every") await setMode("next");
+  const known = new Set(held.value.map((line) => line.id));
+  const now = await rerun(run, [name], target);
+  if (!now) return null;
+  const isMine = (/** @type {{ id: string, session?: string | null }} */ line) =>
+    line.session === `eval:${now.run}` && !known.has(line.id);
+  const waiting = held.value.find(isMine);
+  if (waiting) opened(waiting.id);
+  else {
+    const stop = onHeld((line) => {
+      if (!isMine(line)) return;
+      stop();
+      opened(line.id);
+    });
+  }
+  return now;
+}
+
+/** What is under way is finished. @param {string} run */
+export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
+
+/**
+ * Where the pictures and files of a case are, with `#` for the number; `turn` is one of a conversation that was held
+ * live.
+ * @param {string} run
+ * @param {{ case: string, target: string, trial: number }} shown
+ * @param {number} [turn]
+ */
+export const mediaOf = (run, shown, turn) =>
+  withQuery(`${pathOf(run)}/case/media/#`, {
+    case: shown.case,
+    target: shown.target,
+    trial: String(shown.trial),
+    turn: turn === undefined ? "" : String(turn),
+  });
+
+/**
+ * Write a value back into the suite's file; with `dry` only tell what would change.
+ * @param {string} run
+ * @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change
+ * @returns {Promise<Saved>}
+ */
+export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
+
+/**
+ * Write what a person changed in the request of a try into its case.
+ * @param {string} run
+ * @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change
+ * @returns {Promise<Saved>}
+ */
+export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, change);
+
+/**
+ * Take a change back: the file as it was, byte for byte.
+ * @param {string} run
+ * @param {{ case: string, sha256: string }} change
+ * @returns {Promise<Saved>}
+ */
+export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
+
+/**
+ * Propose a case of what is on record; from turn k on it is held live.
+ * @param {readonly string[]} exchanges
+ * @param {number | null} fromTurn
+ * @returns {Promise<Made>}
+ */
+export const makeCase = (exchanges, fromTurn) =>
+  post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
+
+/**
+ * Append it to a suite.
+ * @param {string} file
+ * @param {string} yaml
+ * @param {readonly string[]} exchanges
+ * @param {number | null} fromTurn
+ * @returns {Promise<Saved>}
+ */
+export const saveMade = (file, yaml, exchanges, fromTurn) =>
+  post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -1,0 +1,79 @@
+// @ts-check
+/** Which requests are held: off, the next one, every one, or by rule. */
+
+import { Icon } from "../../kit/icon.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { Menu } from "../../kit/menu.js";
+import { h, html } from "../../vendor/preact.js";
+import { MODES } from "./core/interception.js";
+import { canHold, mode, rules, setMode } from "./feed.js";
+
+/** @param {{ onRules: () => void }} props */
+export function Interception({ onRules }) {
+  useShortcuts(
+    MODES.map((each) => ({
+      keys: { off: "h o", next: "h n", every: "h e", rules: "h r" }[each.mode],
+      label: `Hold: ${each.label.toLowerCase()}`,
+      detail: each.help,
+      group: "Holding",
+      run: () => void setMode(each.mode),
+    })),
+  );
+  if (!canHold.value) return null;
+  const chosen = mode.value;
+  const count = rules.value.length;
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const to = (MODES.findIndex((each) => each.mode === chosen) + step + MODES.length) % MODES.length;
+    void setMode(MODES[to].mode);
+    const group = event.currentTarget;
+    if (group instanceof HTMLElement) /** @type {HTMLElement} */ (group.querySelectorAll("[role=radio]")[to]).focus();
+  };
+  const choices = MODES.map((each) => ({
+    label: each.label,
+    detail: each.help,
+    isChosen: each.mode === chosen,
+    run: () => void setMode(each.mode),
+  }));
+  return html`<div class=${`holding mode-${chosen}`}>
+    <span class="holding-label" id="holding-label">Hold</span>
+    <div class="segments" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
+      ${MODES.map(
+        (each) => html`<button
+          key=${each.mode}
+          type="button"
+          role="radio"
+          aria-checked=${each.mode === chosen}
+          tabindex=${each.mode === chosen ? 0 : -1}
+          title=${each.help}
+          onClick=${() => setMode(each.mode)}
+        >
+          ${each.label}
+          ${each.mode === "rules" && count ? html`<span class="count">${count}</span>` : null}
+        </button>`,
+      )}
+    </div>
+    <span class="holding-menu">
+      ${h(Menu, {
+        label: "What is held",
+        class: "button",
+        choices: [...choices, "line", { label: "Edit rules…", run: onRules }],
+        children: html`${h(Icon, { name: "rules" })}
+          <span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>`,
+      })}
+    </span>
+    <button
+      type="button"
+      class="button quiet icon rules-button"
+      aria-label="Edit the rules"
+      title="Edit the rules (g r)"
+      onClick=${onRules}
+    >
+      ${h(Icon, { name: "rules" })}
+    </button>
+  </div>`;
+}

@@ -1,0 +1,206 @@
+// @ts-check
+/** The rules that decide what is held, let pass or dropped. */
+
+import { splitAtError } from "../../kit/core/filter.js";
+import { Dialog } from "../../kit/dialog.js";
+import { Icon } from "../../kit/icon.js";
+import { toast } from "../../kit/toast.js";
+import { h, html, useState } from "../../vendor/preact.js";
+import { moveItem, newRule, refusalOf, sentence, rulesToSend } from "./core/interception.js";
+import { mode, rules as kept, saveRules, setMode } from "./feed.js";
+
+/** @import { Refusal, Rule } from "./core/interception.js" */
+
+/** @param {{ onClose: () => void }} props */
+export function Rules({ onClose }) {
+  const [first] = useState(/** @type {Rule[]} */ (kept.value.length ? kept.value : [newRule()]));
+  const [list, setList] = useState(first);
+  const [refusal, setRefusal] = useState(/** @type {Refusal | null} */ (null));
+  const [isSaving, setSaving] = useState(false);
+  /**
+   * @param {number} index
+   * @param {Partial<Rule>} change
+   */
+  const change = (index, change) => {
+    if (refusal?.rule === index) setRefusal(null);
+    setList(list.map((rule, place) => (place === index ? { ...rule, ...change } : rule)));
+  };
+  /** @param {Event} event */
+  const save = async (event) => {
+    event.preventDefault();
+    setSaving(true);
+    try {
+      await saveRules(rulesToSend(list));
+      toast(list.length ? "The rules apply from the next request on." : "All rules are removed.");
+      onClose();
+    } catch (error) {
+      setRefusal(refusalOf(/** @type {Error & { hint?: string }} */ (error)));
+    } finally {
+      setSaving(false);
+    }
+  };
+  const footer = html`
+    <button type="button" class="button" onClick=${() => setList([...list, newRule()])}>
+      ${h(Icon, { name: "plus" })}Add rule
+    </button>
+    <span class="shell-gap"></span>
+    <button type="button" class="button" onClick=${onClose}>Cancel</button>
+    <button type="submit" form="rules-form" class="button primary" disabled=${isSaving}>Save rules</button>`;
+  return h(Dialog, {
+    title: "Rules",
+    class: "rules-dialog",
+    isKept: list !== first,
+    onClose,
+    footer,
+    children: html`
+      <p class="soft">The first rule that matches decides. An empty filter matches everything.</p>
+      ${
+        mode.value === "rules"
+          ? null
+          : html`<p class="note">
+              Rules are kept, but not used: the mode is <b>${mode.value}</b>
+              . <button type="button" class="link" onClick=${() => setMode("rules")}>Use rules</button>
+            </p>`
+      }
+      ${
+        refusal && refusal.rule < 0
+          ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint}</p>`
+          : null
+      }
+      <form id="rules-form" onSubmit=${save}>
+        <ol class="rules">
+          ${list.map((rule, index) =>
+            h(RuleRow, {
+              key: index,
+              rule,
+              index,
+              count: list.length,
+              refusal: refusal?.rule === index ? refusal : null,
+              onChange: (/** @type {Partial<Rule>} */ values) => change(index, values),
+              onMove: (/** @type {-1 | 1} */ step) => setList(moveItem(list, index, step)),
+              onRemove: () => setList(list.filter((_, place) => place !== index)),
+            }),
+          )}
+        </ol>
+        ${list.length ? null : html`<p class="rules-empty soft">No rules: nothing is held by rule.</p>`}
+      </form>`,
+  });
+}
+
+/**
+ * @param {{ key?: number, rule: Rule, index: number, count: number, refusal: Refusal | null,
+ *   onChange: (change: Partial<Rule>) => void, onMove: (step: -1 | 1) => void, onRemove: () => void }} props
+ */
+function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
+  const name = `Rule ${index + 1}`;
+  /** @param {Event} event */
+  const value = (event) => /** @type {HTMLInputElement} */ (event.target).value;
+  return html`<li class=${refusal ? "rule wrong" : "rule"} aria-label=${name}>
+    <span class="rule-number faint number">${index + 1}</span>
+    <select
+      class="field"
+      aria-label=${`${name}: action`}
+      value=${rule.action}
+      onChange=${(/** @type {Event} */ event) => onChange({ action: /** @type {Rule["action"]} */ (value(event)) })}
+    >
+      <option value="hold">Hold</option>
+      <option value="pass">Let pass</option>
+      <option value="drop">Drop</option>
+    </select>
+    <select
+      class="field"
+      aria-label=${`${name}: phase`}
+      value=${rule.phase}
+      onChange=${(/** @type {Event} */ event) => onChange({ phase: /** @type {Rule["phase"]} */ (value(event)) })}
+    >
+      <option value="request">requests</option>
+      <option value="tool_calls">tool calls</option>
+    </select>
+    <input
+      class="field mono rule-filter"
+      aria-label=${`${name}: filter`}
+      aria-invalid=${refusal?.error != null}
+      placeholder="everything, or e.g. model:claude-* session:demo"
+      value=${rule.filter}
+      spellcheck=${false}
+      autocomplete="off"
+      onInput=${(/** @type {Event} */ event) => onChange({ filter: value(event) })}
+    />
+    <label class="rule-check">
+      <input
+        type="checkbox"
+        checked=${rule.once}
+        onChange=${(/** @type {Event} */ event) =>
+          onChange({ once: /** @type {HTMLInputElement} */ (event.target).checked })}
+      />
+      once
+    </label>
+    <span class="rule-buttons">
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label=${`${name}: move up`}
+        disabled=${index === 0}
+        onClick=${() => onMove(-1)}
+      >
+        ${h(Icon, { name: "up" })}
+      </button>
+      <button
+        type="button"
+        class="button quiet icon"
+        aria-label=${`${name}: move down`}
+        disabled=${index === count - 1}
+        onClick=${() => onMove(1)}
+      >
+        ${h(Icon, { name: "down" })}
+      </button>
+      <button type="button" class="button quiet icon danger" aria-label=${`${name}: remove`} onClick=${onRemove}>
+        ${h(Icon, { name: "trash" })}
+      </button>
+    </span>
+    ${
+      rule.action === "hold"
+        ? html`<span class="rule-time soft">
+            After
+            <input
+              class="field number"
+              type="number"
+              min="0.1"
+              step="any"
+              aria-label=${`${name}: timeout in seconds`}
+              placeholder="no limit"
+              value=${rule.timeout_s ?? ""}
+              onInput=${(/** @type {Event} */ event) =>
+                onChange({ timeout_s: value(event) === "" ? null : Number(value(event)) })}
+            />
+            s
+            <select
+              class="field"
+              aria-label=${`${name}: when the time is over`}
+              value=${rule.on_timeout ?? "send"}
+              disabled=${rule.timeout_s == null}
+              onChange=${(/** @type {Event} */ event) =>
+                onChange({ on_timeout: /** @type {"send" | "drop"} */ (value(event)) })}
+            >
+              <option value="send">send it as it is</option>
+              <option value="drop">drop it</option>
+            </select>
+          </span>`
+        : null
+    }
+    <span class="rule-sentence faint">${sentence(rule).replace(/(\d) s /, "$1\u00a0s ")}</span>
+    ${refusal ? h(RuleError, { refusal, text: rule.filter }) : null}
+  </li>`;
+}
+
+/** @param {{ refusal: Refusal, text: string }} props */
+function RuleError({ refusal, text }) {
+  const { error } = refusal;
+  if (!error)
+    return html`<p class="rule-error" role="alert">${refusal.message} <span class="soft">${refusal.hint}</span></p>`;
+  const [before, wrong, after] = splitAtError(text, error);
+  return html`<div class="rule-error" role="alert">
+    <pre class="caret-text">${before}<mark>${wrong}</mark>${after}</pre>
+    <p>${error.message}. <span class="soft">${error.hint}</span></p>
+  </div>`;
+}

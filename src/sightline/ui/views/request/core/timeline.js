@@ -1,0 +1,184 @@
+// @ts-check
+/** The timeline of an exchange from its facts: bars for phases, marks for moments, and the pieces of the reply. */
+
+/** @import { Fact } from "./exchange.js" */
+/**
+ * @typedef {{ kind: "held" | "attempt" | "wait" | "reply", from: number, to: number, label: string, detail: string,
+ *   isFailed: boolean }} Stretch
+ */
+/** @typedef {{ at: number, kind: string, label: string }} Moment */
+/** @typedef {{ at: number, size: number }} Piece */
+/**
+ * @typedef {{ start: number, span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
+ *   isOpen: boolean }} Timeline times in seconds since `start`
+ */
+
+const ENDS = new Set(["finished", "failed", "dropped", "cancelled", "answered"]);
+const MOMENTS = new Set([
+  "received",
+  "translated",
+  "edited",
+  "released",
+  "dropped",
+  "answered",
+  "finished",
+  "failed",
+  "cancelled",
+]);
+
+/**
+ * @param {readonly Fact[]} facts
+ * @param {number} now in seconds; an exchange that has not ended lasts until then
+ * @returns {Timeline | null}
+ */
+export function timeline(facts, now) {
+  if (!facts.length) return null;
+  const start = facts[0].at;
+  const isOpen = !facts.some((fact) => ENDS.has(fact.kind));
+  const end = isOpen ? Math.max(now, facts[facts.length - 1].at) : facts[facts.length - 1].at;
+  const since = (/** @type {number} */ at) => Math.max(0, at - start);
+  /** @type {Stretch[]} */
+  const stretches = [];
+  /** @type {Moment[]} */
+  const moments = [];
+  /** @type {Piece[]} */
+  const pieces = [];
+  let bytes = 0;
+  /** @type {Stretch | null} */
+  let open = null;
+  let attemptAt = 0;
+  const close = (/** @type {number} */ at) => {
+    if (open) open.to = at;
+    open = null;
+  };
+  for (const fact of facts) {
+    const at = since(fact.at);
+    if (fact.kind === "frame") {
+      const moment = fact.after !== undefined && attemptAt ? attemptAt + fact.after : at;
+      const size = fact.size ?? sizeOf(fact.data);
+      if (!pieces.length || open?.kind === "attempt") {
+        close(moment);
+        open = { kind: "reply", from: moment, to: since(end), label: "Reply", detail: "", isFailed: false };
+        stretches.push(open);
+      }
+      pieces.push({ at: moment, size });
+      bytes += size;
+      continue;
+    }
+    if (MOMENTS.has(fact.kind)) moments.push({ at, kind: fact.kind, label: labelOf(fact) });
+    if (fact.kind === "held") {
+      close(at);
+      open = {
+        kind: "held",
+        from: at,
+        to: since(end),
+        label: fact.phase === "tool_calls" ? "Held (tool calls)" : "Held",
+        detail: "",
+        isFailed: false,
+      };
+      stretches.push(open);
+    } else if (fact.kind === "attempt") {
+      const waited = fact.waited ?? 0;
+      if (open?.kind === "attempt") open.isFailed = true;
+      close(Math.max(0, at - waited));
+      if (waited > 0)
+        stretches.push({
+          kind: "wait",
+          from: Math.max(0, at - waited),
+          to: at,
+          label: "Waiting",
+          detail: fact.reason ?? "",
+          isFailed: false,
+        });
+      attemptAt = at;
+      open = {
+        kind: "attempt",
+        from: at,
+        to: since(end),
+        label: `Attempt ${fact.number ?? ""}`.trim(),
+        detail: [fact.provider, fact.reason && `after ${fact.reason}`].filter(Boolean).join(" · "),
+        isFailed: false,
+      };
+      stretches.push(open);
+    } else if (fact.kind === "released" || ENDS.has(fact.kind)) {
+      if (open && fact.kind === "failed") open.isFailed = true;
+      close(at);
+    }
+  }
+  const last = pieces.length ? pieces[pieces.length - 1].at : 0;
+  return { start, span: Math.max(since(end), last, 0.001), stretches, moments, pieces, bytes, isOpen };
+}
+
+/**
+ * The facts from the last release on: a hold of minutes would leave a reply of seconds a hair's breadth.
+ * @param {readonly Fact[]} facts
+ * @returns {readonly Fact[]}
+ */
+export function sinceRelease(facts) {
+  const at = facts.findLastIndex((fact) => fact.kind === "released");
+  return at < 0 ? facts : facts.slice(at);
+}
+
+/** @param {unknown} data @returns {number} how many bytes a text in base64 stands for */
+function sizeOf(data) {
+  if (typeof data !== "string") return 0;
+  const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
+  return Math.max(0, Math.floor((data.length * 3) / 4) - padding);
+}
+
+/** @param {Fact} fact @returns {string} */
+function labelOf(fact) {
+  switch (fact.kind) {
+    case "received":
+      return "Received";
+    case "translated":
+      return `Translated to ${fact.dialect}`;
+    case "edited":
+      return fact.operation === "mask" ? "Edited by a mask" : `Edited (${String(fact.operation).split(/[\s{(:]/)[0]})`;
+    case "released":
+      return "Released";
+    case "dropped":
+      return fact.reason ? `Dropped: ${fact.reason}` : "Dropped";
+    case "answered":
+      return "Answered by hand";
+    case "finished":
+      return fact.finish ? `Finished (${fact.finish})` : "Finished";
+    case "failed":
+      return `Failed (${fact.code ?? fact.fault?.code ?? ""})`;
+    default:
+      return "Cancelled";
+  }
+}
+
+/**
+ * Pieces put together into so many columns: each with its bytes.
+ * @param {readonly Piece[]} pieces
+ * @param {number} span
+ * @param {number} columns
+ * @returns {number[]}
+ */
+export function columnsOf(pieces, span, columns) {
+  const sums = new Array(columns).fill(0);
+  for (const { at, size } of pieces) sums[Math.min(columns - 1, Math.floor((at / span) * columns))] += size;
+  return sums;
+}
+
+/** Round steps for an axis. @param {number} span @param {number} most @returns {number[]} */
+export function ticks(span, most) {
+  const rough = span / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const unit = [1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10;
+  const size = unit * power;
+  const found = [];
+  for (let at = 0; at <= span * 1.0001 && found.length < 50; at += size) found.push(Number(at.toPrecision(6)));
+  return found;
+}
+
+/** @param {number} seconds @returns {string} 12 ms · 1.24 s · 2:05 */
+export function duration(seconds) {
+  if (seconds < 0.00005) return "0";
+  if (seconds < 0.0995) return `${(seconds * 1000).toFixed(seconds < 0.00995 ? 1 : 0)} ms`;
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 9.995 ? 2 : 1)} s`;
+  return `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")} min`;
+}

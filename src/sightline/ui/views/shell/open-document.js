@@ -1,0 +1,121 @@
+// @ts-check
+/** Opens a request from a file or the clipboard in the editor. It is held, and sent only when the user sends it. */
+
+import { about } from "../../kit/about.js";
+import { post } from "../../kit/api.js";
+import { Dialog } from "../../kit/dialog.js";
+import { toExchange } from "../../kit/navigation.js";
+import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { DIALECTS, missingFrom, readDocument } from "./core/documents.js";
+
+/** @param {{ onClose: () => void }} props */
+export function OpenDocument({ onClose }) {
+  const [text, setText] = useState("");
+  const [dialect, setDialect] = useState("");
+  const [model, setModel] = useState("");
+  const [problem, setProblem] = useState("");
+  const [isOpening, setOpening] = useState(false);
+  const file = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  useLayoutEffect(() => area.current?.focus(), []); // the dialog is open by now: its own effect comes first
+  const found = readDocument(text);
+  const chosen = dialect || found?.dialect || "";
+  const missing = missingFrom(text, chosen, model.trim() || found?.model || "");
+  const valueOf = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
+  const write = (/** @type {string} */ written) => {
+    setText(written);
+    setProblem("");
+  };
+  const read = async (/** @type {File | undefined} */ picked) => {
+    if (picked) write(await picked.text());
+  };
+  const open = async () => {
+    setOpening(true);
+    try {
+      const made = await post("/api/exchanges", { dialect: chosen, body: text, model: model.trim() });
+      onClose();
+      toExchange(made.id);
+    } catch (error) {
+      const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
+      setProblem([message, hint].filter(Boolean).join(". "));
+      setOpening(false);
+    }
+  };
+  return h(Dialog, {
+    title: "Open a document",
+    class: "open-document",
+    isKept: text !== "",
+    onClose,
+    footer: html`<span class="soft" role="status">${missing}</span>
+      <span class="shell-gap"></span>
+      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button
+        type="button"
+        class="button primary"
+        disabled=${missing !== null || isOpening}
+        onClick=${() => void open()}
+      >
+        ${isOpening ? "Opening…" : "Open in the editor"}
+      </button>`,
+    children: html`
+      <p class="soft">
+        A request body of any dialect. It is held, so that you can edit it; nothing is sent before you send it.
+      </p>
+      <textarea
+        ref=${area}
+        class="field mono"
+        aria-label="Request body"
+        placeholder="Paste JSON here, or drop a file"
+        spellcheck=${false}
+        rows="10"
+        value=${text}
+        onInput=${(/** @type {Event} */ event) => write(valueOf(event))}
+        onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()}
+        onDrop=${(/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          void read(event.dataTransfer?.files[0]);
+        }}
+      ></textarea>
+      <div class="open-document-row">
+        <input
+          ref=${file}
+          class="unseen"
+          type="file"
+          accept=".json,application/json"
+          tabindex="-1"
+          aria-hidden="true"
+          onChange=${(/** @type {Event} */ event) =>
+            void read(/** @type {HTMLInputElement} */ (event.target).files?.[0])}
+        />
+        <button type="button" class="button" onClick=${() => file.current?.click()}>Choose a file…</button>
+        <label class="field-label">
+          Dialect
+          <select class="field" value=${chosen} onChange=${(/** @type {Event} */ event) => setDialect(valueOf(event))}>
+            <option value="" disabled>choose</option>
+            ${DIALECTS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+          </select>
+        </label>
+        <label class="field-label">
+          Model
+          <input
+            class="field"
+            list="open-document-models"
+            placeholder=${found?.model || "provider/model"}
+            value=${model}
+            spellcheck=${false}
+            autocomplete="off"
+            onInput=${(/** @type {Event} */ event) => setModel(valueOf(event))}
+          />
+          <datalist id="open-document-models">
+            ${about.value.models.map(
+              (each) => html`<option
+                key=${`${each.provider}/${each.id}`}
+                value=${each.provider ? `${each.provider}/${each.id}` : each.id}
+              ></option>`,
+            )}
+          </datalist>
+        </label>
+      </div>
+      ${problem ? html`<p class="field-problem" role="alert">${problem}</p>` : null}`,
+  });
+}

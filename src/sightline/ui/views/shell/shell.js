@@ -1,0 +1,270 @@
+// @ts-check
+/** The frame around every view: navigation, held requests, and the state of the connection. */
+
+import { about } from "../../kit/about.js";
+import { connection, retry } from "../../kit/api.js";
+import { hashOf } from "../../kit/core/routes.js";
+import { Icon } from "../../kit/icon.js";
+import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
+import { KeyCaps } from "../../kit/keycaps.js";
+import { Menu } from "../../kit/menu.js";
+import {
+  go,
+  lastChatFilter,
+  lastFilter,
+  lastOpened,
+  route,
+  toChat,
+  toExchange,
+  toTraffic,
+} from "../../kit/navigation.js";
+import { Toasts } from "../../kit/toast.js";
+import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { Chat } from "../chat/page.js";
+import { EvalCase } from "../evals/case.js";
+import { CompareEvals } from "../evals/compare.js";
+import { EvalView } from "../evals/eval.js";
+import { Evals } from "../evals/evals.js";
+import { EvalTrend } from "../evals/trend.js";
+import { Interception } from "../interception/mode-menu.js";
+import { Rules } from "../interception/rules.js";
+import { RequestView } from "../request/request.js";
+import { CompareRuns } from "../runs/compare.js";
+import { Runs } from "../runs/runs.js";
+import { Trace } from "../runs/trace.js";
+import { held, heldCount } from "../traffic/feed.js";
+import { Traffic } from "../traffic/traffic.js";
+import { Connect } from "./connect.js";
+import { OpenDocument } from "./open-document.js";
+import { Palette } from "./palette.js";
+import { notifies, theme, toggleNotifications } from "./preferences.js";
+import { Shortcuts } from "./shortcuts.js";
+
+/** @import { Route } from "../../kit/core/routes.js" */
+/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
+
+/**
+ * The folder of the view that shows a route: its styles are scoped to this name.
+ * @type {Record<Route["view"], string>}
+ */
+const VIEW_OF = {
+  traffic: "traffic",
+  request: "request",
+  chat: "chat",
+  runs: "runs",
+  run: "runs",
+  compare: "runs",
+  evals: "evals",
+  eval: "evals",
+  "eval-case": "evals",
+  "eval-compare": "evals",
+  "eval-trend": "evals",
+};
+
+export function Shell() {
+  const [panel, setPanel] = useState(/** @type {Panel} */ (""));
+  const at = route.value;
+  useTitle();
+  useShortcuts([
+    {
+      keys: "ctrl+k",
+      label: "Find a command",
+      group: "Everywhere",
+      run: () => setPanel("palette"),
+      whileTyping: true,
+      isHidden: true,
+    },
+    { keys: "?", label: "Show shortcuts", group: "Everywhere", run: () => setPanel("shortcuts") },
+    {
+      keys: "f1",
+      also: ["ctrl+;"],
+      label: "Show shortcuts, also while writing",
+      group: "Everywhere",
+      run: () => setPanel("shortcuts"),
+      whileTyping: true,
+      isHidden: true,
+    },
+    { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
+    { keys: "g a", label: "Go to the chat", group: "Everywhere", run: toChat },
+    { keys: "g e", label: "Go to the evals", group: "Everywhere", run: () => go({ view: "evals" }) },
+    { keys: "g u", label: "Go to the runs", group: "Everywhere", run: () => go({ view: "runs" }) },
+    {
+      keys: "g h",
+      label: "Go to the first held request",
+      group: "Everywhere",
+      run: () => held.value[0] && toExchange(held.value[0].id),
+    },
+    { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
+    { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
+    { keys: "g o", label: "Open a document in the editor", group: "Everywhere", run: () => setPanel("document") },
+    { keys: "", label: "Theme: like the system", group: "Everywhere", run: () => (theme.value = "") },
+    { keys: "", label: "Theme: light", group: "Everywhere", run: () => (theme.value = "light") },
+    { keys: "", label: "Theme: dark", group: "Everywhere", run: () => (theme.value = "dark") },
+  ]);
+  const close = () => setPanel("");
+  const panels = {
+    "": () => null,
+    palette: () => h(Palette, { onClose: close }),
+    connect: () => h(Connect, { onClose: close }),
+    shortcuts: () => h(Shortcuts, { onClose: close, shortcuts: shortcuts.value }),
+    rules: () => h(Rules, { onClose: close }),
+    document: () => h(OpenDocument, { onClose: close }),
+  };
+  return html`<div class="shell">
+    <div class="shell-frame" data-view="shell interception">
+      ${h(Header, { onPanel: setPanel })}
+      ${h(Banner, {})}
+    </div>
+    <div class="shell-view" data-view=${VIEW_OF[at.view]}>
+      ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab }) : null}
+      ${at.view === "runs" ? h(Runs, { compare: at.compare }) : null}
+      ${at.view === "run" ? h(Trace, { key: at.id, id: at.id }) : null}
+      ${at.view === "compare" ? h(CompareRuns, { key: `${at.a} ${at.b}`, a: at.a, b: at.b }) : null}
+      ${at.view === "evals" ? h(Evals, { suite: at.suite, compare: at.compare }) : null}
+      ${at.view === "eval" ? h(EvalView, { key: at.id, id: at.id, filter: at.filter, order: at.order }) : null}
+      ${
+        at.view === "eval-case"
+          ? h(EvalCase, {
+              key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
+              id: at.id,
+              name: at.case,
+              target: at.target,
+              trial: at.trial,
+              filter: at.filter,
+              order: at.order,
+            })
+          : null
+      }
+      ${
+        at.view === "eval-compare"
+          ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
+          : null
+      }
+      ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
+      ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
+      ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
+    </div>
+    <div class="shell-frame" data-view="shell interception">${panels[panel]()}</div>
+    ${h(Toasts, {})}
+  </div>`;
+}
+
+/** @param {{ onPanel: (panel: Panel) => void }} props */
+function Header({ onPanel }) {
+  const count = heldCount.value;
+  return html`<header class="shell-header">
+    <a class="brand" href="#/traffic" aria-label="Sightline">
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1.5 10h17" /><circle cx="10" cy="10" r="4.5" /></svg>
+      <span class="brand-name">Sightline</span>
+    </a>
+    ${h(Places, {})}
+    <span class="shell-gap"></span>
+    ${
+      count
+        ? html`<button
+            type="button"
+            class="held-chip"
+            title="Open the first held request"
+            aria-label=${`${count} held`}
+            onClick=${() => toExchange(held.value[0].id)}
+          >
+            ${h(Icon, { name: "pause" })}
+            ${count}
+            <span class="held-word">held</span>
+          </button>`
+        : null
+    }
+    ${h(Interception, { onRules: () => onPanel("rules") })}
+    <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>
+      ${h(Icon, { name: "search" })}
+      <span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span>
+    </button>
+    <button
+      type="button"
+      class="button connect-button"
+      aria-label="Connect a client"
+      onClick=${() => onPanel("connect")}
+    >
+      ${h(Icon, { name: "plug" })}
+      <span>Connect</span>
+    </button>
+    ${h(Menu, {
+      label: "More",
+      choices: [
+        { label: "Theme: like the system", isChosen: theme.value === "", run: () => (theme.value = "") },
+        { label: "Theme: light", isChosen: theme.value === "light", run: () => (theme.value = "light") },
+        { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
+        "line",
+        { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
+        { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
+        { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
+        { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
+      ],
+    })}
+  </header>`;
+}
+
+function Places() {
+  const view = route.value.view;
+  const places = [{ view: "traffic", label: "Traffic", href: hashOf({ view: "traffic", filter: lastFilter.value }) }];
+  if (lastOpened.value)
+    places.push({
+      view: "request",
+      label: "Request",
+      href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }),
+    });
+  for (const place of about.value.places ?? []) {
+    if (place === "chat")
+      places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
+  }
+  const isEval = view === "evals" || view.startsWith("eval-") || view === "eval";
+  if (isEval || about.value.places?.includes("evals"))
+    places.push({ view: isEval ? view : "evals", label: "Evals", href: hashOf({ view: "evals" }) });
+  const isRun = ["runs", "run", "compare"].includes(view);
+  if (isRun || about.value.places?.includes("runs"))
+    places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
+  const bar = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(
+    () => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }),
+    [view, places.length],
+  );
+  return html`<nav class="places" aria-label="Places" ref=${bar}>
+    ${places.map(
+      (each) => html`<a key=${each.view} href=${each.href} aria-current=${each.view === view ? "page" : null}>
+        ${each.label}
+      </a>`,
+    )}
+  </nav>`;
+}
+
+function Banner() {
+  const state = connection.value;
+  if (state === "refused") {
+    return html`<div class="banner bad" role="alert">
+      ${h(Icon, { name: "warn" })}
+      <span>This page's link is no longer valid. Open the link that Sightline printed when it started.</span>
+    </div>`;
+  }
+  if (state !== "lost") return null;
+  return html`<div class="banner" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <span>Sightline does not answer. What you see may be out of date; the page keeps trying.</span>
+    <button type="button" class="button" onClick=${retry}>Try now</button>
+  </div>`;
+}
+
+function useTitle() {
+  const at = route.value;
+  const count = heldCount.value;
+  const place =
+    at.view === "request"
+      ? `${at.id} · `
+      : at.view === "chat"
+        ? "Chat · "
+        : at.view.startsWith("eval")
+          ? "Evals · "
+          : "";
+  useEffect(() => {
+    document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
+  }, [count, place]);
+}

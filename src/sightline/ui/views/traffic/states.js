@@ -1,0 +1,68 @@
+// @ts-check
+/** What the list shows without rows: loading, failed, nothing matches, or nothing received yet. */
+
+import { about } from "../../kit/about.js";
+import { CopyBlock } from "../../kit/copy.js";
+import { Icon } from "../../kit/icon.js";
+import { h, html } from "../../vendor/preact.js";
+import { Clients } from "../shell/connect.js";
+
+/** @import { ApiError } from "../../kit/api.js" */
+
+export function Loading() {
+  return html`<div class="traffic-loading" role="status" aria-label="Loading">
+    ${Array.from(
+      { length: 14 },
+      (_, index) => html`<div key=${index} class="ghost-row">
+        <span></span>
+        <span></span>
+        <span></span>
+        <span></span>
+      </div>`,
+    )}
+  </div>`;
+}
+
+/** @param {{ error: ApiError, onRetry: () => void }} props */
+export function Failure({ error, onRetry }) {
+  return html`<div class="traffic-state" role="alert">
+    ${h(Icon, { name: "warn", class: "state-icon bad" })}
+    <h2>The list could not be loaded</h2>
+    <p class="soft">${error.message} ${error.hint}</p>
+    <button type="button" class="button" onClick=${onRetry}>Try again</button>
+  </div>`;
+}
+
+/** @param {{ onClear: () => void }} props */
+export function NothingFound({ onClear }) {
+  return html`<div class="traffic-state" role="status">
+    ${h(Icon, { name: "search", class: "state-icon" })}
+    <h2>Nothing matches this filter</h2>
+    <p class="soft">New requests show here as soon as they match.</p>
+    <button type="button" class="button" onClick=${onClear}>Clear the filter</button>
+  </div>`;
+}
+
+/** @param {{ onConnect: () => void }} props */
+export function NothingYet({ onConnect }) {
+  const { address } = about.value;
+  const request =
+    `curl ${address}/v1/chat/completions -H 'content-type: application/json' \\\n` +
+    `  -d '{"model": "local", "messages": [{"role": "user", "content": "Say hello."}]}'`;
+  return html`<div class="traffic-empty">
+    <header>
+      <h2>Waiting for the first request</h2>
+      <p class="soft">
+        Point a client here. What it sends shows in this list at once, and you can hold, read and change it before it
+        is sent.
+      </p>
+    </header>
+    ${h(Clients, {})}
+    <section class="connect-more" aria-label="Try it">
+      <h3>Or try it without a client and without a key</h3>
+      <p class="soft">The model that comes with Sightline answers.</p>
+      ${h(CopyBlock, { text: request, label: "Copy command" })}
+    </section>
+    <p><button type="button" class="link" onClick=${onConnect}>More ways to connect</button></p>
+  </div>`;
+}

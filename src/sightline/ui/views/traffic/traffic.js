@@ -1,0 +1,232 @@
+// @ts-check
+/** The traffic view: held exchanges on top, then conversations, the newest first. */
+
+import { useNow } from "../../kit/clock.js";
+import { countOf } from "../../kit/core/format.js";
+import { FilterBox } from "../../kit/filter-box.js";
+import { useShortcuts } from "../../kit/keyboard.js";
+import { go, lastOpened, toExchange } from "../../kit/navigation.js";
+import { VirtualList } from "../../kit/virtual-list.js";
+import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
+import { mostTokens, rowsOf } from "./core/lines.js";
+import { condition, filter as shown, isComplete, lines, loadOlder, showFilter, trouble } from "./feed.js";
+import { COLUMNS, TrafficRow } from "./row.js";
+import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
+
+/** @import { Openness } from "./core/lines.js" */
+
+const NARROW = matchMedia("(max-width: 760px)");
+const ROW = 32;
+const TALL_ROW = 56;
+const LOW_ROW = 36;
+const HEAD = 28;
+const RUNNING = new Set(["received", "held", "sending"]);
+
+/** What is folded outlives a visit to a request. */
+/** @type {import("../../vendor/preact.js").Signal<ReadonlyMap<string, Openness>>} */
+const opened = signal(new Map());
+/** @type {import("../../vendor/preact.js").Signal<ReadonlySet<string>>} */
+const openSides = signal(new Set());
+const rows = computed(() => rowsOf(lines.value, opened.value, openSides.value));
+const keys = computed(() => rows.value.map((row) => row.key));
+const most = computed(() => mostTokens(lines.value));
+const heights = computed(() => rows.value.map(() => ROW));
+const tallHeights = computed(() =>
+  rows.value.map((row) => (row.kind === "line" || row.kind === "conversation" ? TALL_ROW : LOW_ROW)),
+);
+const active = signal("");
+
+/**
+ * @param {string} key
+ * @param {Openness} openness
+ */
+function setOpenness(key, openness) {
+  opened.value = new Map(opened.value).set(key, openness);
+}
+
+/** @param {string} key */
+function toggleSides(key) {
+  const next = new Set(openSides.value);
+  if (!next.delete(key)) next.add(key);
+  openSides.value = next;
+}
+
+/** @param {import("./core/lines.js").Row} row */
+function activate(row) {
+  if (row.kind === "line") toExchange(row.line.id);
+  else if (row.kind === "conversation") setOpenness(row.conversation.key, row.openness === "none" ? "some" : "none");
+  else if (row.kind === "more") setOpenness(row.conversation.key, "all");
+  else if (row.kind === "sides") toggleSides(row.conversation.key);
+}
+
+/** @param {import("./core/lines.js").Row} row */
+function onRowClick(row) {
+  active.value = row.key;
+  activate(row);
+}
+
+/** @param {{ filter: string, onConnect: () => void }} props */
+export function Traffic({ filter, onConnect }) {
+  const isNarrow = useNarrow();
+  useEffect(() => void showFilter(filter), [filter]);
+  useLayoutEffect(() => {
+    if (!active.value && lastOpened.value) active.value = lastOpened.value;
+  }, []);
+  useListKeys();
+  const list = rows.value;
+  const place = keys.value.indexOf(active.value);
+  const now = Math.floor(useNow(lines.value.some((line) => RUNNING.has(line.state))));
+  /** @param {number} index */
+  const render = (index) =>
+    h(TrafficRow, {
+      key: list[index].key,
+      row: list[index],
+      most: most.value,
+      now,
+      isNarrow,
+      isActive: index === place,
+      index,
+      onActivate: onRowClick,
+    });
+  const leave = () => {
+    if (!active.value && list.length) move(1);
+    /** @type {HTMLElement | null} */ (document.querySelector(".virtual-list"))?.focus();
+  };
+  return html`<main class="traffic" aria-label="Traffic">
+    <div class="traffic-bar">
+      ${h(FilterBox, {
+        value: filter,
+        refused: trouble.value,
+        onFilter: (/** @type {string} */ text) => go({ view: "traffic", filter: text }, { isReplacing: true }),
+        onLeave: leave,
+      })}
+      <span class="traffic-count faint number" role="status">
+        ${list.length ? countOf(lines.value.length, isComplete.value ? "exchange" : "newest exchange") : ""}
+      </span>
+    </div>
+    ${
+      bodyFor(filter, onConnect) ??
+      html`<div class="traffic-table">
+        ${h(VirtualList, {
+          header: isNarrow
+            ? null
+            : html`<div class="traffic-head" role="row">
+                ${COLUMNS.map(
+                  (each) => html`<span
+                    key=${each.name}
+                    role="columnheader"
+                    class=${`cell c-${each.name}`}
+                    title=${each.help}
+                  >
+                    ${each.label}
+                  </span>`,
+                )}
+              </div>`,
+          headerHeight: isNarrow ? 0 : HEAD,
+          keys: keys.value,
+          heights: (isNarrow ? tallHeights : heights).value,
+          active: place,
+          render,
+          onNearEnd: loadOlder,
+          attributes: {
+            tabindex: 0,
+            role: "treegrid",
+            "aria-label": "Exchanges",
+            "aria-rowcount": isComplete.value ? list.length : -1,
+            "aria-activedescendant": place >= 0 ? `row-${place}` : null,
+          },
+        })}
+      </div>`
+    }
+  </main>`;
+}
+
+/**
+ * What is shown in place of an empty list.
+ * @param {string} filter
+ * @param {() => void} onConnect
+ */
+function bodyFor(filter, onConnect) {
+  if (condition.value === "loading") return h(Loading, {});
+  if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage")
+    return h(Failure, { error: trouble.value, onRetry: () => void showFilter(filter) });
+  if (lines.value.length) return null;
+  return shown.value
+    ? h(NothingFound, { onClear: () => go({ view: "traffic", filter: "" }) })
+    : h(NothingYet, { onConnect });
+}
+
+/** @param {number} step */
+function move(step) {
+  const list = rows.value;
+  if (!list.length) return;
+  let place = keys.value.indexOf(active.value);
+  const direction = Math.sign(step);
+  place = place < 0 ? (direction > 0 ? 0 : list.length - 1) : Math.min(Math.max(place + step, 0), list.length - 1);
+  while (list[place]?.kind === "heading") place += direction;
+  active.value = list[Math.min(Math.max(place, 0), list.length - 1)].key;
+  if (list[0]?.kind === "heading" && place <= 0) active.value = list[1]?.key ?? "";
+}
+
+/** @param {boolean} isOpening */
+function fold(isOpening) {
+  const row = rows.value[keys.value.indexOf(active.value)];
+  if (row?.kind === "conversation") {
+    const next = isOpening ? (row.openness === "none" ? "some" : "all") : row.openness === "all" ? "some" : "none";
+    setOpenness(row.conversation.key, next);
+  } else if (row && isOpening && row.kind !== "line") activate(row);
+  else if (row?.kind === "line" && row.isInside && !isOpening) {
+    const before = rows.value.slice(0, keys.value.indexOf(row.key)).reverse();
+    active.value = before.find((each) => each.kind === "conversation")?.key ?? active.value;
+  }
+}
+
+function useListKeys() {
+  const group = "Traffic";
+  useShortcuts([
+    { keys: "j", also: ["down"], label: "Next row", group, run: () => move(1), isHidden: true },
+    { keys: "k", also: ["up"], label: "Row before", group, run: () => move(-1), isHidden: true },
+    { keys: "pagedown", label: "A page down", group, run: () => move(20), isHidden: true },
+    { keys: "pageup", label: "A page up", group, run: () => move(-20), isHidden: true },
+    { keys: "home", label: "First row", group, run: () => move(-Infinity), isHidden: true },
+    { keys: "end", label: "Last row", group, run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
+    {
+      keys: "enter",
+      also: ["o"],
+      label: "Open",
+      group,
+      isHidden: true,
+      run: () => {
+        const row = rows.value[keys.value.indexOf(active.value)];
+        if (row) activate(row);
+      },
+    },
+    { keys: "right", label: "Unfold", group, run: () => fold(true), isHidden: true },
+    { keys: "left", label: "Fold", group, run: () => fold(false), isHidden: true },
+    { keys: "z c", label: "Fold all conversations", group, run: () => foldAll("none") },
+    { keys: "z o", label: "Unfold all conversations", group, run: () => foldAll("all") },
+    {
+      keys: "f e",
+      label: "Only failed ones",
+      group,
+      run: () => go({ view: "traffic", filter: shown.value === "state:failed" ? "" : "state:failed" }),
+    },
+  ]);
+}
+
+/** @param {Openness} openness */
+function foldAll(openness) {
+  const next = new Map(opened.value);
+  for (const row of rows.value) if (row.kind === "conversation") next.set(row.conversation.key, openness);
+  opened.value = next;
+}
+
+function useNarrow() {
+  const [isNarrow, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const changed = () => setNarrow(NARROW.matches);
+    NARROW.addEventListener("change", changed);
+    return () => NARROW.removeEventListener("change", changed);
+  }, []);
+  return isNarrow;
+}
