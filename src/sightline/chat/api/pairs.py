@@ -41,8 +41,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
-from sightline.tokens.cost import cost_of
-from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimate import Estimate, cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 

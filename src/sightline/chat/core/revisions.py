@@ -10,7 +10,6 @@ import msgspec
 from sightline.chat.core.facts import PairRevised
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.editing.comparing import SectionChange, slots_of, texts_of, with_new_text
-from sightline.editing.texts import divide_over_parts
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text
 
