@@ -17,6 +17,7 @@ from sightline.exchange.memory import Memory
 from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.window_budget import model_limit
+from sightline.wire.cache import BoundedCache
 
 MOST_SIZERS = 16
 """So many models' counts are remembered, each as its settings and tools want it."""
@@ -33,7 +34,7 @@ class Models:
     has_key: Callable[[Provider], bool]
     memory: Memory
     preferred: str = ""
-    _sizers: dict[_Key, tuple[Ratio | None, Sizer]] = field(default_factory=dict)
+    _sizers: BoundedCache[_Key, tuple[Ratio | None, Sizer]] = field(default_factory=lambda: BoundedCache(MOST_SIZERS))
 
     @property
     def default(self) -> str:
@@ -64,7 +65,7 @@ class Models:
         how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
         key = choice.provider_name, choice.model, choice.dialect, *how
         lesson = self.memory.ratio(choice.provider_name, choice.model, tools=bool(tools))
-        known = self._sizers.pop(key, None)
+        known = self._sizers.get(key)
         if known is None:
             dialect = choice.dialect
             base = base_instructions(choice.family, tools)
@@ -78,7 +79,5 @@ class Models:
             )
         else:
             sizer = known[1] if known[0] == lesson else known[1].with_calibration(lesson)
-        self._sizers[key] = lesson, sizer  # at the end: the one at the front was left alone for longest
-        if len(self._sizers) > MOST_SIZERS:
-            del self._sizers[next(iter(self._sizers))]
+        self._sizers.put(key, (lesson, sizer))
         return sizer

@@ -26,6 +26,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.ledger import READY
+from sightline.wire.cache import BoundedCache
 
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
@@ -50,7 +51,7 @@ class Sends:
         self._underway: Underway | TakenUp | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
-        self._remembered: dict[str, ViewSend] = {}
+        self._remembered: BoundedCache[str, ViewSend] = BoundedCache(MOST_REMEMBERED)
 
     # --- what is under way ---
 
@@ -70,7 +71,7 @@ class Sends:
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
         """What was told of its last send, if that was not long ago."""
-        sent = self._remembered.get(pair)
+        sent = self._remembered.peek(pair)
         return () if sent is None else sent.telemetry
 
     async def wait_until_idle(self) -> None:
@@ -228,7 +229,7 @@ class Sends:
         underway = Underway(
             order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering
         )
-        self._remember(underway.sent)
+        self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
         self._underway = underway
         self._task = asyncio.get_running_loop().create_task(self._over(underway.run(first), pair))
@@ -252,12 +253,6 @@ class Sends:
         finally:
             self._underway = None
             await self._chat.signs.end()
-
-    def _remember(self, sent: ViewSend) -> None:
-        self._remembered.pop(sent.pair, None)
-        self._remembered[sent.pair] = sent
-        if len(self._remembered) > MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:

@@ -22,6 +22,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
 from sightline.model.tools import Tool
+from sightline.wire.cache import BoundedCache
 
 
 class Rows:
@@ -145,7 +146,7 @@ class Views:
         self._chat = chat
         self._models = models
         self._answering = answering
-        self._views: dict[str, Looking] = {}
+        self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
 
     async def set_view(
@@ -179,7 +180,7 @@ class Views:
         if expression is not None:
             looking.filter = filter or ""
             looking.view.execute(expression, self._chat.now())
-        self._keep(looking)
+        self._views.put(view, looking)
         await self._settle(looking)
         return looking
 
@@ -191,7 +192,6 @@ class Views:
         if looking is None:
             hint = "Send it again: PUT /api/chat/views/{view} with its filter, model and topic."
             raise Fault(Code.USAGE, f"the view {view!r} is not there any more", hint=hint, status=404)
-        self._keep(looking)
         await self._settle(looking)
         return looking
 
@@ -218,12 +218,6 @@ class Views:
         )
         view.execute(EVERYTHING, now)
         return Looking(name, view, choice)
-
-    def _keep(self, looking: Looking) -> None:
-        self._views.pop(looking.id, None)
-        self._views[looking.id] = looking
-        if len(self._views) > MOST_VIEWS:
-            del self._views[next(iter(self._views))]
 
     async def _settle(self, looking: Looking) -> None:
         """See to it that the view is counted for the model at hand, as is known by now, and with the topic's tools."""
