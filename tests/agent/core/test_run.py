@@ -493,14 +493,14 @@ def test_what_a_tool_says_too_much_is_cut() -> None:
 def test_an_answer_to_another_question_is_refused() -> None:
     loop = run(question(), plan())
     next(loop)
-    with pytest.raises(Fault, match="Ask was answered by Used"):
+    with pytest.raises(Fault, match="AskModel was answered by Used"):
         loop.send(Used())
 
 
 @pytest.mark.parametrize(
     ("policy", "limits", "answer", "words"),
     [
-        (Policy(otherwise="allow"), RunLimits(), CallsDecided(), "Use was answered by Decided"),
+        (Policy(otherwise="allow"), RunLimits(), CallsDecided(), "Use was answered by CallsDecided"),
         (Policy(), RunLimits(), Used(), "Approve was answered by Used"),
         (Policy(), RunLimits(requests=1, behaviour="confirm"), Used(), "Confirm was answered by Used"),
     ],

@@ -15,5 +15,5 @@ def test_calls_that_may_run_beside_each_other_are_batched_and_the_order_stays() 
 
 def test_a_wrong_answer_names_both() -> None:
     fault = unfit(AskModel(1, question()), Used())
-    assert (fault.code, fault.message) == (Code.USAGE, "Ask was answered by Used")
+    assert (fault.code, fault.message) == (Code.USAGE, "AskModel was answered by Used")
     assert fault.hint

@@ -516,7 +516,7 @@ def test_who_listens_hears_each_fact_once_it_is_there_and_can_look_at_the_rounds
         def told(fact: object) -> None:
             heard.append((type(fact).__name__, len(stage.runner.rounds("r_1")) if len(heard) > 1 else 0))
 
-        await stage.run(told=told)
+        await stage.run(on_fact=told)
         kinds = [kind for kind, _ in heard]
         assert kinds == [type(fact).__name__ for fact in await stage.facts()]
         assert [rounds for kind, rounds in heard if kind in ("RequestStarted", "RunEnded")] == [0, 1, 2]

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.facts import Remarked, RunBegan, RunEnded, RunTaken, write
+from sightline.agent.core.facts import Remarked, RunBegan, RunEnded, RunTaken, TimedFact, write
 from sightline.agent.core.steps import Replied
-from sightline.agent.service.past_runs import PastRuns, beginning
-from sightline.agent.service.run_log import TimedFact
+from sightline.agent.service.run_log import PastRuns, beginning
 from sightline.errors import Fault
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.loop_stage import plan, question, says

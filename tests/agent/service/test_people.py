@@ -23,7 +23,7 @@ class Watching:
         self.waits: list[Wait] = []
         self.progress: list[tuple[str, str]] = []
 
-    def paused(self, wait: Wait) -> None:
+    def on_pause(self, wait: Wait) -> None:
         self.waits.append(wait)
 
     def on_progress(self, key: str, words: str) -> None:

@@ -17,7 +17,11 @@ def test_facts_are_written_in_their_order_whoever_brings_them_and_without_keys(t
         store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
         heard: list[int] = []
         log = RunLog(
-            store.logbook, "r_1", now=lambda: NOON, secrets=("sk-secret",), changed=lambda: heard.append(len(log.told))
+            store.logbook,
+            "r_1",
+            now=lambda: NOON,
+            secrets=("sk-secret",),
+            changed=lambda: heard.append(len(log.timed_facts)),
         )
         await asyncio.gather(*(log.note(ToolStarted(f"1.{n}"), Remarked(f"{n}")) for n in range(20)))
         await log.note(ToolFinished("1.1", text_outcome("the key is sk-secret")))
@@ -84,6 +88,6 @@ def test_a_database_that_refuses_is_told_as_it_is() -> None:
         log = RunLog(Broken(), "r_1", now=lambda: NOON)  # type: ignore[arg-type]
         with pytest.raises(Fault, match="the disk is full"):
             await log.note(Remarked("x"))
-        assert log.told == []
+        assert log.timed_facts == []
 
     asyncio.run(story())

@@ -31,7 +31,7 @@ def test_the_open_round_has_what_is_known_of_its_calls(tmp_path: Path) -> None:
 
         upstream.script = [plays(calls(count(1, "a"), count(2, "b"), count(3, "c"))), plays(says())]
         stage.person.decisions = [{"1.1": Allowed({"n": 9}), "1.2": Denied("no"), "1.3": Allowed()}]
-        ended = await stage.run(plan(policy=Policy()), tools=FakeTools(act), told=told)
+        ended = await stage.run(plan(policy=Policy()), tools=FakeTools(act), on_fact=told)
         first = seen[0][-1].calls
         assert [(call.fate, call.is_edited, call.ran) for call in first] == [
             ("cancelled", True, {"n": 9}),
@@ -78,7 +78,7 @@ def test_before_a_reply_there_is_nothing(tmp_path: Path) -> None:
             if isinstance(fact, RequestStarted):
                 seen.append(len(stage.runner.so_far("r_1")))
 
-        await stage.run(told=told)
+        await stage.run(on_fact=told)
         assert seen == [0]
 
     play(story, tmp_path)

@@ -8,11 +8,11 @@ from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.stop_signal import Brake
 from sightline.agent.service.tool_calls import INTERRUPTED, Using
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault
+from sightline.journal.driver import StopSignal
 from sightline.model.parts import Image, Inline, Text
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.running_stage import FakeTools
@@ -33,9 +33,9 @@ async def no_hook(_number: int, _call: RunnableCall, _outcome: ToolOutcome) -> H
 
 
 def using(
-    log: RunLog, tools: FakeTools, brake: Brake | None = None, cap: Cap | None = None, facts: Facts | None = None
+    log: RunLog, tools: FakeTools, stop: StopSignal | None = None, cap: Cap | None = None, facts: Facts | None = None
 ) -> Using:
-    return Using(tools, log, brake or Brake(), cap or Cap(), facts or Facts(), no_hook, lambda _key, _words: None)
+    return Using(tools, log, stop or StopSignal(), cap or Cap(), facts or Facts(), no_hook, lambda _key, _words: None)
 
 
 def noted(log: RunLog) -> Sequence[tuple[type[RunFact], str]]:
@@ -136,14 +136,14 @@ def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> Non
 def test_nothing_is_begun_once_somebody_wants_to_stop(tmp_path: Path) -> None:
     async def story() -> None:
         store, log = await opened(tmp_path)
-        brake = Brake()
+        stop = StopSignal()
 
         async def act(_call: RunnableCall) -> ToolOutcome:
-            brake.pull(now=False)
+            stop.stop(now=False)
             return text_outcome("ok")
 
         tools = FakeTools(act)
-        await using(log, tools, brake).use(Use(1, (call("1.1"), call("1.2"))))
+        await using(log, tools, stop).use(Use(1, (call("1.1"), call("1.2"))))
         assert [each.key for each in tools.used] == ["1.1"]
         await store.close()
 

@@ -91,6 +91,13 @@ RunFact: TypeAlias = (
 )
 
 
+class TimedFact(msgspec.Struct, frozen=True):
+    """A fact and the time of day at which it was appended."""
+
+    at: float
+    fact: RunFact
+
+
 def write(fact: RunFact) -> bytes:
     """A fact as JSON."""
     return encode(msgspec.to_builtins(fact, enc_hook=_fault_out))

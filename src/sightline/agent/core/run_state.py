@@ -61,6 +61,13 @@ class RunState:
         except StopIteration as stop:
             self.step, self.ended = None, stop.value
 
+    def steps(self) -> Loop:
+        """The steps from here on, for a driver. The state follows the answers that the driver sends."""
+        while self.step is not None:
+            self.answer((yield self.step))
+        assert self.ended is not None  # there is either a step or an end
+        return self.ended
+
 
 def begin_run(fact: RunBegan) -> RunState:
     """A run at its first step."""

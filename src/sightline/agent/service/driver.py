@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import msgspec
 
@@ -24,7 +24,6 @@ from sightline.agent.core.steps import (
     Replied,
     Rest,
     Rested,
-    RunnableCall,
     RunStopped,
     Step,
     Use,
@@ -34,12 +33,11 @@ from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.approvals import Approving
 from sightline.agent.service.hook_points import Moments, refusal_fault
 from sightline.agent.service.markers import behind_marker, is_forgotten
-from sightline.agent.service.participants import Approver, Watcher
+from sightline.agent.service.participants import Approver, Question, Watcher
 from sightline.agent.service.recall import recall_reply
 from sightline.agent.service.round_sender import Opening, RoundSender, RunGate
 from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
-from sightline.agent.service.stop_signal import Brake
 from sightline.agent.service.tool_calls import Using
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
@@ -49,12 +47,14 @@ from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.observed_hub import Telling
+from sightline.journal.driver import StopSignal, drive
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.store import Store
 from sightline.tokens.ledger import Wait
+from sightline.transport.race import WorkInterrupted
 
 
 class Offered:
@@ -102,9 +102,6 @@ _OFTEN = 0.1
 _SELDOM = 1.0
 """The same for who gets a line for each."""
 
-Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
-"""What a person is asked: about calls, a limit, or calls that were interrupted."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
@@ -147,7 +144,7 @@ class RunDriver:
     before: float = 0.0
     opening: Opening = field(default_factory=Opening)
     changed: Callable[[], None] = lambda: None
-    brake: Brake = field(default_factory=Brake)
+    stop_signal: StopSignal = field(default_factory=StopSignal)
     waits_for: Question | None = None
     held: str = ""
     paused: RunPaused | None = None
@@ -161,7 +158,7 @@ class RunDriver:
         self._progress_told = self._started - _OFTEN
         self._progress_watched = self._started - _SELDOM
         self._offered = Offered(plan.toolbox, company.tools.definitions)
-        self._moments = Moments(company.hooks, self.log, self.brake)
+        self._moments = Moments(company.hooks, self.log, self.stop_signal)
         self._asking = RoundSender(
             engine,
             self.choice,
@@ -178,7 +175,7 @@ class RunDriver:
         self._using = Using(
             company.tools,
             self.log,
-            self.brake,
+            self.stop_signal,
             plan.cap,
             self.choice.facts,
             self._moments.after_tool,
@@ -190,7 +187,14 @@ class RunDriver:
         with cancellation("user") as self._cancellation:
             timer = asyncio.get_running_loop().create_task(self._stop_at_time_limit())
             try:
-                return await self._through()
+                ended = await drive(
+                    self.standing.steps(),
+                    self._answer,
+                    lambda: self._stop_answer() if self.stop_signal.is_set else None,
+                    record=self._record,
+                )
+                await self.log.note(RunEnded(ended.why, ended.reason))
+                return ended
             finally:
                 timer.cancel()
                 await asyncio.wait({timer})
@@ -208,43 +212,38 @@ class RunDriver:
         while (left := limits.seconds - self._elapsed_seconds()) > 0:
             await self.means.engine.clock.sleep(left)
         self.cancel_because("timeout")
-        self.brake.pull(now=True)
-
-    async def _through(self) -> FinishedRun:
-        while (step := self.standing.step) is not None:
-            if words := self._offered.changes(self.company.tools.definitions):
-                await self.log.note(Remarked(words))
-            answer = self._stop_answer() if self.brake.is_pulled else await self._answer(step)
-            if self.brake.is_leaving and isinstance(answer, RunStopped):
-                await self.log.note(RunTaken(NOBODY))  # this process may live on, and any other can take it up
-                raise _abandoned_fault(self.log.run)
-            await self.log.note(answer)
-            self.standing.answer(answer)
-        assert self.standing.ended is not None  # there is either a step or an end
-        await self.log.note(RunEnded(self.standing.ended.why, self.standing.ended.reason))
-        return self.standing.ended
+        self.stop_signal.stop(now=True)
 
     async def _answer(self, step: Step) -> Answer:
-        match step:
-            case AskModel():
-                return await self._answer_ask(step)
-            case Approve():
-                decisions = await self.brake.unless_soon(self._approving.approve(step))
-                return self._stop_answer() if decisions is None else CallsDecided(decisions, self._elapsed_seconds())
-            case Use():
-                return await self._run_tools(step)
-            case Confirm():
-                goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
-                return (
-                    self._stop_answer()
-                    if goes_on is None
-                    else Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
-                )
-            case Rest():
-                rested = await self.brake.unless_soon(self._answer_rest(step))
-                return self._stop_answer() if rested is None else rested
-            case unreachable:
-                assert_never(unreachable)
+        """Carry out one step of the loop."""
+        if words := self._offered.changes(self.company.tools.definitions):
+            await self.log.note(Remarked(words))
+        try:
+            match step:
+                case AskModel():
+                    return await self._answer_ask(step)
+                case Approve():
+                    decisions = await self.stop_signal.unless_soon(self._approving.approve(step))
+                    return CallsDecided(decisions, self._elapsed_seconds())
+                case Use():
+                    return await self._run_tools(step)
+                case Confirm():
+                    goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
+                    return Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
+                case Rest():
+                    return await self.stop_signal.unless_soon(self._answer_rest(step))
+                case unreachable:
+                    assert_never(unreachable)
+        except WorkInterrupted:
+            return self._stop_answer()
+
+    async def _record(self, answer: Answer) -> None:
+        """Append the answer before the loop gets it: a process that resumes the run sends it again."""
+        if self.stop_signal.is_leaving and isinstance(answer, RunStopped):
+            await self.log.note(RunTaken(NOBODY))  # this process may live on, and any other can resume the run
+            hint = f"Go on with it: sightline resume {self.log.run}"
+            raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
+        await self.log.note(answer)
 
     def _elapsed_seconds(self) -> float:
         return self.before + self.means.engine.clock.monotonic() - self._started
@@ -256,11 +255,16 @@ class RunDriver:
     # --- requests ---
 
     async def _answer_ask(self, step: AskModel) -> Answer:
-        asked = await self.brake.unless_now(self._reply(step))
-        if asked is None and not self.brake.is_leaving:  # who takes it up asks again
+        try:
+            replied = await self.stop_signal.unless_now(self._reply(step))
+        except WorkInterrupted:
+            replied = None
+        if replied is None and not self.stop_signal.is_leaving:  # a process that resumes the run asks again
             partial = self._asking.so_far(cancel_reason())
-            asked = None if partial is None else Replied(partial)
-        return self._stop_answer() if asked is None else msgspec.structs.replace(asked, elapsed=self._elapsed_seconds())
+            replied = None if partial is None else Replied(partial)
+        if replied is None:
+            return self._stop_answer()
+        return msgspec.structs.replace(replied, elapsed=self._elapsed_seconds())
 
     async def _reply(self, step: AskModel) -> Replied | None:
         """The reply; None if nothing is asked because the run is to stop."""
@@ -284,7 +288,7 @@ class RunDriver:
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
         verdict = await self._moments.before_request(step.round, request)
-        if self.brake.is_pulled:
+        if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
             return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
@@ -332,20 +336,18 @@ class RunDriver:
         standing, using = self.standing, self._using
         using.begin(standing.finished, {**self._approving.contexts, **standing.contexts})
         self._approving.contexts = {}
-        if standing.mid_flight and not await self._ask_mid_flight(standing.mid_flight):
+        try:
+            if calls := standing.mid_flight:
+                again = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
+                await using.skip(tuple(call for call in calls if again.get(call.key) != "again"))
+            await self.stop_signal.unless_now(using.use(step))
+        except WorkInterrupted:
             return self._stop_answer(using.outcomes)
-        await self.brake.unless_now(using.use(step))
-        self.progress.clear()
+        finally:
+            self.progress.clear()
         if any(call.key not in using.outcomes for call in step.calls):
             return self._stop_answer(using.outcomes)
         return Used(using.outcomes, self._elapsed_seconds(), using.context)
-
-    async def _ask_mid_flight(self, calls: tuple[RunnableCall, ...]) -> bool:
-        """Ask about calls that were running when a process ended; whether anybody said anything."""
-        told = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
-        if told is not None:
-            await self._using.skip(tuple(call for call in calls if told.get(call.key) != "again"))
-        return told is not None
 
     def _report_progress(self, key: str, words: str) -> None:
         """Tools may tell more than anybody can look at."""
@@ -360,15 +362,15 @@ class RunDriver:
 
     # --- people and the end ---
 
-    async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T | None:
-        """What a person answers; None if the run is stopped meanwhile."""
+    async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T:
+        """What a person answers; `WorkInterrupted` if the run is stopped meanwhile."""
 
         async def ask() -> T:
-            # Told and asked in one go: who hears of it can answer at once.
+            # The question is open before the announcement: a watcher may answer at once.
             with self._waiting(question):
                 return await answering()
 
-        return await self.brake.unless_soon(ask())
+        return await self.stop_signal.unless_soon(ask())
 
     @contextmanager
     def _waiting(self, question: Question) -> Iterator[None]:
@@ -391,10 +393,6 @@ class RunDriver:
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
         return Rested(words, self._elapsed_seconds(), failure)
-
-
-def _abandoned_fault(run: str) -> Fault:
-    return Fault(Code.CANCELLED, f"the run {run} was left", hint=f"Go on with it: sightline resume {run}")
 
 
 def _with_words(request: Request, words: str) -> Request:

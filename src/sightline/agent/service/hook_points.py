@@ -7,9 +7,9 @@ from sightline.agent.core.facts import Remarked
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.stop_signal import Brake
 from sightline.agent.tools.hooks import Hooks, HookVerdict
 from sightline.errors import Code, Fault
+from sightline.journal.driver import StopSignal
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 
@@ -21,7 +21,7 @@ class Moments:
 
     hooks: Hooks | None
     log: RunLog
-    brake: Brake
+    stop_signal: StopSignal
 
     async def before_request(self, number: int, request: Request) -> HookVerdict | None:
         """A request is about to be sent."""
@@ -71,7 +71,7 @@ class Moments:
         if remarks:
             await self.log.note(*(Remarked(words) for words in remarks))
         if verdict.stop is not None:
-            self.brake.pull(now=False)
+            self.stop_signal.stop(now=False)
         return verdict
 
 

@@ -10,6 +10,9 @@ from sightline.tokens.ledger import Wait
 Interrupted: TypeAlias = Literal["again", "skip"]
 """What becomes of a call that was running when the process ended."""
 
+Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
+"""What a person is asked: about calls, a limit, or calls that were interrupted."""
+
 
 class Approver(Protocol):
     """Is asked, and takes the time that it takes; the run waits. To be cancelled means that nobody waits any more."""

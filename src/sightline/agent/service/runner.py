@@ -1,28 +1,24 @@
 """Runs of the tool loop for everybody who wants one: begun, taken up again, stopped, and looked at."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, ToolFinished
-from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.pending import Pending
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact
 from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
-from sightline.agent.core.run_state import RunState, stand
+from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run_state import begin_run as at_first
-from sightline.agent.core.steps import AskModel, Replied
+from sightline.agent.core.run_state import stand
+from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.driver import Company, RunDriver, RunnerContext
 from sightline.agent.service.participants import Approver, Watcher
-from sightline.agent.service.past_runs import PastRuns, beginning
 from sightline.agent.service.questions import Questions
 from sightline.agent.service.round_sender import Opening, RunGate
-from sightline.agent.service.run_log import RunLog, TimedFact
-from sightline.agent.service.run_log import Telling as FactTelling
-from sightline.agent.service.run_view import Looked, show_run
+from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
+from sightline.agent.service.run_view import Looked, show_run, so_far
 from sightline.agent.service.shapes import RunBrief, RunShown, State
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
@@ -42,37 +38,6 @@ from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.store.logbook import Logbook
 from sightline.store.store import Store
-
-
-def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
-    """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
-    if standing.ended is not None:
-        return standing.ended.rounds
-    rounds = standing.run.rounds
-    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
-    if len(replies) <= len(rounds):
-        return rounds
-    outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
-    calls = tuple(_record(each, outcomes) for each in standing.run.pending)
-    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
-
-
-def _record(pending: Pending, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
-    ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
-    has_run = pending.key in outcomes
-    return CallRecord(
-        key=pending.key,
-        id=pending.call.id,
-        name=pending.call.name,
-        arguments=pending.call.arguments,
-        fate="ran" if has_run else pending.fate or "cancelled",
-        outcome=outcome,
-        ran=ready.arguments if ready is not None and pending.fate is None else None,
-        sent_id=pending.sent_id if pending.sent_id != pending.call.id else None,
-        is_edited=pending.is_edited,
-        repairs=() if ready is None else ready.repairs,
-    )
-
 
 EVENT = "run"
 """How the news of runs are called."""
@@ -133,7 +98,7 @@ class Runner:
         is_stepping: bool = False,
         opening: Opening | None = None,
         origin: JsonObject | None = None,
-        on_fact: FactTelling | None = None,
+        on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
         gate: RunGate | None = None,
     ) -> FinishedRun:
@@ -166,7 +131,7 @@ class Runner:
         noted: Telling | None = None,
         is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
-        on_fact: FactTelling | None = None,
+        on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
     ) -> FinishedRun:
         """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
@@ -175,8 +140,7 @@ class Runner:
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
             raise _not_left(run, state)
-        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact)
-        log.told = known
+        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact, known)
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
         company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
@@ -199,7 +163,7 @@ class Runner:
         finally:
             self._tasks.discard(task)
             del self._drives[run]
-            self._announce(run, len(drive.log.told), self._past.state(drive.log.told))
+            self._announce(run, len(drive.log.timed_facts), self._past.state(drive.log.timed_facts))
 
     async def leave_all(self) -> None:
         """Let go of every run as it stands, because the process ends: what runs is cut off, and can be taken up."""
@@ -212,14 +176,14 @@ class Runner:
 
     def stop(self, run: str, *, now: bool) -> None:
         """End a run that is driven here, once what is under way has ended, or at once."""
-        self._drive(run).brake.pull(now=now)
+        self._drive(run).stop_signal.stop(now=now)
 
     def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
         """Leave a run that is driven here so that it can be taken up again: once what is under way has ended, or at
         once."""
         drive = self._drive(run)
         drive.cancel_because(reason)
-        drive.brake.leave(now=now)
+        drive.stop_signal.leave(now=now)
 
     def cancel_because(self, run: str, reason: CancelReason) -> None:
         """Whoever drives this run is about to cancel it, for this reason."""
@@ -247,7 +211,7 @@ class Runner:
             drive.is_stepping,
             drive.paused,
         )
-        return show_run(run, drive.log.told, drive.standing, looked)
+        return show_run(run, drive.log.timed_facts, drive.standing, looked)
 
     def rounds(self, run: str) -> tuple[Round, ...]:
         """The rounds that are over of a run that is driven here."""
@@ -256,7 +220,7 @@ class Runner:
     def so_far(self, run: str) -> tuple[Round, ...]:
         """The rounds of a run that is driven here, with the one that is not over."""
         drive = self._drive(run)
-        return so_far(drive.log.told, drive.standing)
+        return so_far(drive.log.timed_facts, drive.standing)
 
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
         """The rounds of a run that nobody drives, and how it ended, if it has."""
@@ -278,13 +242,14 @@ class Runner:
     def _means(self) -> RunnerContext:
         return RunnerContext(self.engine, self.surroundings.make_id, self.surroundings.store)
 
-    def _log(self, run: str, tell: FactTelling | None) -> RunLog:
+    def _log(self, run: str, tell: FactListener | None, facts: Sequence[TimedFact] = ()) -> RunLog:
         clock, secrets = self.engine.clock, self.engine.relay.secrets
         return RunLog(
             self.logbook,
             run,
             now=clock.now,
             secrets=secrets,
+            facts=facts,
             changed=lambda: self._announce_change(run),
             tell=tell,
             observer=self.engine.relay.observer,
@@ -315,7 +280,7 @@ class Runner:
     def _announce_change(self, run: str) -> None:
         drive = self._drives.get(run)
         if drive is not None:
-            self._announce(run, len(drive.log.told), _state(drive))
+            self._announce(run, len(drive.log.timed_facts), _state(drive))
 
     def _announce(self, run: str, version: int, state: State) -> None:
         hub = self.surroundings.hub

@@ -11,12 +11,12 @@ from sightline.agent.core.facts import ToolFinished, ToolStarted
 from sightline.agent.core.output import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use, batches
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.stop_signal import Brake
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.capabilities import refusals
 from sightline.catalog.facts import Facts
 from sightline.errors import Fault
+from sightline.journal.driver import StopSignal
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
@@ -34,7 +34,7 @@ class Using:
 
     tools: Tools
     log: RunLog
-    brake: Brake
+    stop_signal: StopSignal
     cap: Cap
     facts: Facts
     after: After
@@ -50,7 +50,7 @@ class Using:
         """Run what has no outcome yet; none is begun once somebody wants to stop."""
         for batch in batches(step.calls):
             todo = [call for call in batch if call.key not in self.outcomes]
-            if self.brake.is_pulled:
+            if self.stop_signal.is_set:
                 return
             failed: Fault | None = None
             try:
@@ -75,7 +75,7 @@ class Using:
     async def _run(self, number: int, call: RunnableCall) -> None:
         await self.log.note(ToolStarted(call.key))
         began = self.log.now()
-        outcome = self.log.mask_outcome(await self.tools.use(call, lambda words: self.progress(call.key, words)))
+        outcome = self.log.mask(await self.tools.use(call, lambda words: self.progress(call.key, words)))
         self.log.observe_tool(call, began, outcome)
         outcome = self.outcomes[call.key] = cap_outcome(_perceptible(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
