@@ -10,7 +10,7 @@ from sightline.journal.journal import FactFormat, Journal, JournalCache
 from sightline.store.logbook import Line, overtaken
 from tests.logbook_fake import MemoryLogbook
 
-TEXT: FactFormat[str] = FactFormat(str.encode, lambda line: line.data.decode())
+TEXT: FactFormat[str] = FactFormat(lambda fact: (fact.encode(), fact), lambda line: line.data.decode())
 SECRET = "sk-secret-123456"
 
 
@@ -53,7 +53,7 @@ def test_facts_are_appended_applied_and_announced_together() -> None:
         logbook = MemoryLogbook()
         await logbook.append("chat", 0, [b"old"], 1.0)
         facts = Facts(logbook)
-        assert await facts.journal.append("a", "b")
+        assert await facts.journal.append(["a", "b"]) == [2, 3]
         assert facts.journal.state == ["old", "a", "b"]
         assert facts.announced == [[("a", 2), ("b", 3)]]
         assert [(line.n, line.at, line.data) for line in await logbook.lines("chat", 1)] == [
@@ -72,7 +72,7 @@ def test_the_log_never_has_a_secret(*, applies_masked: bool, kept: str) -> None:
     async def story() -> None:
         logbook = MemoryLogbook()
         facts = Facts(logbook, FactFormat(TEXT.encode, TEXT.decode, lambda _fact: applies_masked))
-        await facts.journal.append(f"the key {SECRET}")
+        await facts.journal.append([f"the key {SECRET}"])
         assert [line.data for line in await logbook.lines("chat")] == [b"the key ***"]
         assert facts.journal.state == [kept]
 
@@ -85,13 +85,13 @@ def test_a_shared_log_is_read_and_tried_again_after_a_conflict() -> None:
     async def story() -> None:
         logbook = MemoryLogbook()
         facts, other = Facts(logbook), Facts(logbook)
-        await facts.journal.append("a")
-        await other.journal.append("b")
+        await facts.journal.append(["a"])
+        await other.journal.append(["b"])
         seen: list[list[str]] = []
-        await facts.journal.append("c", check=lambda _fact: seen.append(list(facts.journal.state)))
+        await facts.journal.append(["c"], check=lambda _fact: seen.append(list(facts.journal.state)))
         assert seen == [["a"], ["a", "b"]]
         assert facts.announced == [[("a", 1)], [("b", 2)], [("c", 3)]]
-        assert not await other.journal.append("d", retry=False)
+        assert await other.journal.append(["d"], retry=False) is None
         assert other.journal.state == ["a", "b", "c"]
 
     asyncio.run(story())
@@ -105,7 +105,7 @@ def test_a_fact_that_does_not_fit_is_not_appended() -> None:
         logbook = MemoryLogbook()
         facts = Facts(logbook)
         with pytest.raises(Fault, match="no such pair"):
-            await facts.journal.append("a", check=refuse)
+            await facts.journal.append(["a"], check=refuse)
         assert (await logbook.lines("chat"), facts.announced) == ([], [])
 
     asyncio.run(story())
@@ -118,14 +118,14 @@ def test_a_log_with_one_owner_is_given_up_when_another_process_took_it_over() ->
         logbook = MemoryLogbook()
         fault = Fault(Code.USAGE, "taken over", hint="", status=409)
         owner = Facts(logbook, taken_over=fault, version=0)
-        await owner.journal.append("a")
-        await Facts(logbook).journal.append("taken")
+        await owner.journal.append(["a"])
+        await Facts(logbook).journal.append(["taken"])
         with pytest.raises(Fault, match="taken over"):
-            await owner.journal.append("b")
+            await owner.journal.append(["b"])
         assert owner.journal.state == ["a"]
         logbook.fault = Fault(Code.CONFIG, "the disk is full", hint="")
         with pytest.raises(Fault, match="the disk is full"):
-            await owner.journal.append("b")
+            await owner.journal.append(["b"])
 
     asyncio.run(story())
 
@@ -137,7 +137,7 @@ def test_a_log_that_always_conflicts_is_given_up() -> None:
 
     async def story() -> None:
         with pytest.raises(Fault, match="other processes change the chat all the time") as caught:
-            await Facts(Busy()).journal.append("a")
+            await Facts(Busy()).journal.append(["a"])
         assert (caught.value.code, caught.value.status) == (Code.OVERLOADED, 503)
 
     asyncio.run(story())
@@ -154,7 +154,7 @@ def test_a_cancelled_caller_leaves_a_durable_fact() -> None:
                 await super().append(log, after, data, at)
 
         facts = Facts(Slow(), version=0)
-        task = asyncio.ensure_future(facts.journal.append("kept"))
+        task = asyncio.ensure_future(facts.journal.append(["kept"]))
         await entered.wait()
         task.cancel()
         await asyncio.sleep(0)
@@ -219,6 +219,6 @@ def test_a_line_that_cannot_be_decoded_says_so() -> None:
         logbook = MemoryLogbook()
         await logbook.append("chat", 0, [b"?"], 1.0)
         with pytest.raises(Fault, match="line 1 cannot be read"):
-            await Facts(logbook, FactFormat(str.encode, decode)).journal.catch_up()
+            await Facts(logbook, FactFormat(TEXT.encode, decode)).journal.catch_up()
 
     asyncio.run(story())

@@ -9,7 +9,7 @@ writer knows, so exactly one of two writers succeeds. What the other one does de
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,10 +35,11 @@ _BYTES_AT_ONCE = 64_000
 
 @dataclass(frozen=True, slots=True)
 class FactFormat(Generic[Fact]):
-    """How a fact is written as a line. `applies_masked` says of a fact in which a secret was found whether the state
-    gets it as it was written (True), or with the secret that only the log must not have."""
+    """How a fact is written as a line. `encode` returns the line, and the fact as it was written if its text had to be
+    repaired. `applies_masked` says of a fact in which a secret was found whether the state gets it as it was written
+    (True), or with the secret that only the log must not have."""
 
-    encode: Callable[[Fact], bytes]
+    encode: Callable[[Fact], tuple[bytes, Fact]]
     decode: Callable[[Line], Fact]
     applies_masked: Callable[[Fact], bool] = lambda _fact: True
 
@@ -83,33 +84,39 @@ class Journal(Generic[Fact, State, Change]):
         async with self._lock:
             await self._catch_up()
 
-    async def append(self, *facts: Fact, check: Callable[[Fact], object] | None = None, retry: bool = True) -> bool:
-        """Append these facts together and apply them. They are durable when this returns, also if the caller is
-        cancelled meanwhile.
+    async def append(
+        self, facts: Iterable[Fact], *, check: Callable[[Fact], object] | None = None, retry: bool = True
+    ) -> "list[Change] | None":
+        """Append these facts together, apply them, and return what they changed. They are durable when this returns,
+        also if the caller is cancelled meanwhile.
 
         `check` raises a fault if the first fact, cleared of secrets, does not fit the state; it is called again after
-        each conflict. Without `retry`, a conflict on a shared log reads what was added and returns False.
+        each conflict. Without `retry`, a conflict on a shared log reads what was added and returns None.
         """
         return await run_to_end(self._append(facts, check, retry=retry))
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Append encoded lines and leave the state as it is, for callers that apply facts before they are durable."""
-        await self._write(lines, None, retry=True)
+        async with self._lock:
+            await self._write(lines, None, retry=True)
 
     def encode(self, fact: Fact) -> tuple[bytes, Fact]:
         """The line of a fact without the secrets, and the fact that the state gets."""
+        data, fact = self._form.encode(fact)
         masking = self.redaction.masking()
-        data = masking.feed(self._form.encode(fact)) + masking.close()
+        data = masking.feed(data) + masking.close()
         if masking.has_found and self._form.applies_masked(fact):
             fact = self._form.decode(Line(self.version + 1, 0.0, data))
         return data, fact
 
-    async def _append(self, facts: Sequence[Fact], check: Callable[[Fact], object] | None, *, retry: bool) -> bool:
+    async def _append(
+        self, facts: Iterable[Fact], check: Callable[[Fact], object] | None, *, retry: bool
+    ) -> "list[Change] | None":
         encoded: list[tuple[bytes, Fact]] = []
         for fact in facts:
+            if encoded:
+                await asyncio.sleep(0)  # an import has many facts
             encoded.append(self.encode(fact))
-            if len(facts) > 1:
-                await asyncio.sleep(0)
         async with self._lock:
             if not self.is_loaded:
                 await self._catch_up()
@@ -118,14 +125,14 @@ class Journal(Generic[Fact, State, Change]):
                 [data for data, _ in encoded], None if check is None else lambda: check(first), retry=retry
             )
             if at is None:
-                return False
+                return None
             applied: list[tuple[Fact, Change]] = []
             for _, fact in encoded:
                 if applied:
                     await asyncio.sleep(0)
                 applied.append((fact, self._apply(fact, at)))
             self._announce(applied)
-        return True
+        return [change for _, change in applied]
 
     async def _write(self, lines: Sequence[bytes], check: Callable[[], object] | None, *, retry: bool) -> float | None:
         """The time of day of the lines; None after a conflict without `retry`."""

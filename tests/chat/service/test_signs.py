@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from sightline.chat.service import heartbeats as module
-from sightline.chat.service.heartbeats import SILENCE, Signs
+from sightline.chat.service.heartbeats import SILENCE, Heartbeats
 from sightline.errors import Code, Fault
 from tests.chat.service.chat_stage import Lines
 
 
-def signs_of(lines: Lines, process: str, *running: str, now: float = 1.0) -> Signs:
-    return Signs(lines, lambda: now, process, lambda asked: asked in running)
+def signs_of(lines: Lines, process: str, *running: str, now: float = 1.0) -> Heartbeats:
+    return Heartbeats(lines, lambda: now, process, lambda asked: asked in running)
 
 
 def test_a_process_elsewhere_lives_as_long_as_it_is_not_silent() -> None:

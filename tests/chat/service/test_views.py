@@ -9,7 +9,7 @@ from sightline.chat.core.facts import ChatImported, PairAsked, PairsStarred, Top
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
-from sightline.chat.service.preferences import Preferences
+from sightline.chat.service.chat_log import Preferences
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.observed_hub import Telling

@@ -27,7 +27,9 @@ _MOST_BRIEFS = 256
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 # A run goes on with the secrets that its model or its tools wrote; only the log must not have them.
-_FORMAT: FactFormat[RunFact] = FactFormat(write, lambda line: read(line.data), lambda _fact: False)
+_FORMAT: FactFormat[RunFact] = FactFormat(
+    lambda fact: (write(fact), fact), lambda line: read(line.data), applies_masked=lambda _fact: False
+)
 
 T = TypeVar("T", RunnableCall, ToolOutcome)
 FactListener: TypeAlias = Callable[[RunFact], None]
@@ -80,7 +82,7 @@ class RunLog:
 
     async def note(self, *facts: RunFact) -> None:
         """Append these facts; they are durable when this returns, also if the caller is cancelled meanwhile."""
-        await self._journal.append(*facts)
+        await self._journal.append(facts)
 
     def observe_tool(self, call: RunnableCall, began: float, outcome: ToolOutcome) -> None:
         """Report to the observer that a tool ran from that time of day until now."""

@@ -1,4 +1,4 @@
-"""Signs of life of whoever sends, so that another process on the same log knows a long answer from a dead sender."""
+"""Heartbeats of the process that sends, so that another process can tell a long answer from a dead sender."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ SILENCE = 35.0
 _LOG = logging.getLogger(__name__)
 
 
-class Signs:
+class Heartbeats:
     """`process` is a name of this process that no other has or had, with its machine before a colon. Whether a process
     of the same machine still runs is for `is_alive` to say."""
 

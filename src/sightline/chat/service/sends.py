@@ -237,11 +237,11 @@ class Sends:
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
         """The fact with which a pair begins to wait; others see that somebody is there for it."""
-        await self._chat.signs.begin(pair)
+        await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)
         except BaseException:
-            await self._chat.signs.end()
+            await self._chat.heartbeats.end()
             raise
 
     async def _over(self, running: Coroutine[None, None, None], pair: str) -> None:
@@ -252,7 +252,7 @@ class Sends:
             _LOG.error("the end of %s could not be kept: %s", pair, fault.message)
         finally:
             self._underway = None
-            await self._chat.signs.end()
+            await self._chat.heartbeats.end()
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
