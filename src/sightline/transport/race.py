@@ -31,6 +31,9 @@ async def wait_either(first: "asyncio.Future[Any]", second: "asyncio.Future[Any]
 async def run_unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
     """Run the work and return its result. Setting the event cancels it, which raises `WorkInterrupted` unless the work
     ends with a result nevertheless."""
+    if event.is_set():
+        work.close()
+        raise WorkInterrupted
     task = asyncio.get_running_loop().create_task(work)
     try:
         await wait_either(task, event.wait())

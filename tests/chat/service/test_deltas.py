@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from sightline.chat.service import deltas as module
-from sightline.chat.service.deltas import EVERY, Deltas
+from sightline.chat.service import live_answer as module
+from sightline.chat.service.live_answer import EVERY, Deltas
 from sightline.model.json import JsonObject
 
 

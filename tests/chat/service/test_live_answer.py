@@ -6,8 +6,7 @@ import pytest
 
 from sightline.chat.core.pair import ChatAnswer, answer_of
 from sightline.chat.service.blocks import CallBlock, MediaBlock, TextBlock, blocks_of
-from sightline.chat.service.deltas import Deltas
-from sightline.chat.service.live_answer import LiveAnswer, partial_of
+from sightline.chat.service.live_answer import Deltas, LiveAnswer, partial_of
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import (

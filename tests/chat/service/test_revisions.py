@@ -4,8 +4,8 @@ from pathlib import Path
 
 from sightline.chat.core.facts import PairsDeleted
 from sightline.chat.core.pair import text_answer
+from sightline.chat.service.answer_progress import revise
 from sightline.chat.service.blocks import CallBlock, blocks_of
-from sightline.chat.service.revisions import revise
 from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.operations import SetText
 from tests.chat.core.stage import answered

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.chat.core.sending import Delivered
 from sightline.chat.core.telemetry import SendTelemetry
-from sightline.chat.service.tracing import Tracing
+from sightline.chat.service.answer_progress import Tracing
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped, ExchangeCancelled

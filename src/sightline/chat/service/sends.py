@@ -16,8 +16,8 @@ from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models
-from sightline.chat.service.resumed_run import TakenUp
-from sightline.chat.service.running_send import SendOrder, Steps, Underway
+from sightline.chat.service.resumed_run import ResumedRun
+from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
 from sightline.chat.service.views import Looking, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -48,7 +48,7 @@ class Sends:
         self._engine = engine
         self._hub = hub
         self._answering = answering
-        self._underway: Underway | TakenUp | None = None
+        self._underway: RunningSend | ResumedRun | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._remembered: BoundedCache[str, ViewSend] = BoundedCache(MOST_REMEMBERED)
@@ -153,7 +153,7 @@ class Sends:
             if known.answer is not None and known.answer.run == run and not known.answer.is_partial:
                 return False
             await self._check_quiet()
-            taken = TakenUp(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering)
+            taken = ResumedRun(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answering)
             await self._join(RunJoined(pair, run), pair)
             self._underway = taken
             self._task = asyncio.get_running_loop().create_task(self._over(taken.run(), taken.pair))
@@ -226,8 +226,8 @@ class Sends:
         self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
     ) -> str:
         await self._join(fact, pair)
-        underway = Underway(
-            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering
+        underway = RunningSend(
+            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answering
         )
         self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
