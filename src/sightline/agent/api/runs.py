@@ -18,6 +18,7 @@ from sightline.agent.service.toolsets import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
+from sightline.transport.race import wait_started
 from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
 
@@ -155,10 +156,11 @@ class Runs:
         task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
-        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done():
+        try:
+            await wait_started(begun, task)
+        except Fault:
             self._runner.questions.tell(run, {})
-            await task  # it was not taken up, and says why
+            raise
         return await self._runner.show(run)
 
     async def close(self) -> None:
