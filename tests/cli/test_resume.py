@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.policy_approver import Judging
+from sightline.agent.service.approvers import Judging
 from sightline.app.agent_runs import open_runner
 from sightline.app.configuration import configuration
 from sightline.app.tool_choice import open_tools, parse_tools

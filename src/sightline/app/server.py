@@ -175,12 +175,12 @@ async def _live(
     """A relay to the providers, and all that sends through it."""
     from sightline.agent.api.approvals import Approvals
     from sightline.agent.api.runs import Runs
-    from sightline.agent.service.approval_store import KeptRules
+    from sightline.agent.service.toolsets import KeptRules
     from sightline.app.agent_runs import runner_of, toolsets_of
     from sightline.app.chat import open_chat
     from sightline.app.eval_page import evals_of, suites_place
     from sightline.app.evals import evaluation_of
-    from sightline.chat.service.tool_answerer import WithTools
+    from sightline.chat.service.answerer import WithTools
     from sightline.exchange.engine import Engine
     from sightline.exchange.interception_store import KeptInterception
     from sightline.exchange.request_counter import RequestCounter

@@ -13,11 +13,10 @@ from sightline.agent.api.approvals import Approvals
 from sightline.agent.api.runs import Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall as ToolUse
-from sightline.agent.service.approval_store import KeptRule, KeptRules
-from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
 from sightline.model.parts import ToolCall

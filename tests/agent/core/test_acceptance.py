@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.history import Ear
+from sightline.agent.core.conversation import Ear
 from sightline.dialects.registry import NAMES
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Image, Inline, Opaque, Text, Thinking, ToolCall

@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.agent.core.account import Repeats, charge, total_usage, usage_of
-from sightline.agent.core.limits import RunUsage
+from sightline.agent.core.limits import Repeats, RunUsage, charge, total_usage, usage_of
 from sightline.agent.core.output import text_outcome
 from sightline.catalog.facts import Prices
 from sightline.model.usage import Usage

@@ -1,6 +1,6 @@
 import msgspec
 
-from sightline.agent.core.amendment import Amendment
+from sightline.agent.core.conversation import Amendment
 
 
 def test_an_amendment_can_be_kept_and_read_again() -> None:

@@ -1,7 +1,6 @@
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
-from sightline.agent.core.decisions import RunPolicy
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED, Pending
+from sightline.agent.core.pending import CANCELLED, Pending, RunPolicy
 from sightline.agent.core.steps import RunnableCall
 from sightline.model.parts import Text
 from tests.loop_stage import COUNT, count

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.agent.core.history import RunConversation
+from sightline.agent.core.conversation import RunConversation
 from sightline.agent.core.output import NOTHING, ToolOutcome, text_outcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import write_request

@@ -1,4 +1,4 @@
-from sightline.agent.core.history import NO_RESULT, pair_calls
+from sightline.agent.core.conversation import NO_RESULT, pair_calls
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
 

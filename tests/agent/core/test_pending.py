@@ -1,7 +1,7 @@
+from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import Cap, text_outcome
 from sightline.agent.core.pending import DENIED, Pending
-from sightline.agent.core.repair import Repair
 from sightline.agent.core.steps import RunnableCall
 from sightline.model.parts import ToolCall
 from tests.loop_stage import count

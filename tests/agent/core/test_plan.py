@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault

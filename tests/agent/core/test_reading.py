@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.reply import ReplyOutcome, read
+from sightline.agent.core.run import ReplyOutcome, read
 from sightline.errors import Code, Fault
 from sightline.model.parts import Citation, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Finish, Reply

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.core.repair import MOST_REPAIRS, Repair, repair_value, unwrap, without_nulls
+from sightline.agent.core.arguments import MOST_REPAIRS, Repair, repair_value, unwrap, without_nulls
 from sightline.agent.core.schema import validate
 from sightline.model.json import Json, JsonObject
 

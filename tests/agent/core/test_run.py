@@ -6,9 +6,8 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import ToolLoop, run
+from sightline.agent.core.run import RunPlan, ToolLoop, run
 from sightline.agent.core.steps import (
     Approve,
     AskModel,

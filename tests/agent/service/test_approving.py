@@ -4,7 +4,7 @@ from typing import Any
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
 from sightline.agent.core.steps import Approve, RunnableCall
-from sightline.agent.service.approvals import Approving
+from sightline.agent.service.hook_points import Approving
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.model.parts import Text
 

@@ -5,7 +5,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.policy_approver import Approval, Judging, Said, deny_unattended
+from sightline.agent.service.approvers import Approval, Judging, Said, deny_unattended
 from sightline.model.parts import Text
 
 CALL = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1})

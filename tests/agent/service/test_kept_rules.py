@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.errors import Code, Fault
 
 EDIT = KeptRule("edit_file", "folder /project", {"/path": "src/**"})

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.core.amendment import Amendment
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.rounds import CallRecord, Round
-from sightline.agent.service.markers import behind_marker, is_forgotten
+from sightline.agent.service.round_sender import behind_marker, is_forgotten
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault

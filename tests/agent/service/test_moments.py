@@ -9,7 +9,7 @@ import pytest
 
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.policy_approver import Judging
+from sightline.agent.service.approvers import Judging
 from sightline.agent.tools.hook import Event, Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.errors import Code

@@ -4,8 +4,7 @@ import msgspec
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.participants import Approver
-from sightline.agent.service.questions import Questions
+from sightline.agent.service.approvers import Approver, Questions
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import RunPaused
 from sightline.agent.tools.tools import Progress

@@ -6,7 +6,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, Denied
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.questions import Questions
+from sightline.agent.service.approvers import Questions
 from sightline.errors import Fault
 
 CALLS = tuple(RunnableCall(key=f"1.{n}", id=str(n), name="f", arguments={}) for n in (1, 2))

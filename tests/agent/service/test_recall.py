@@ -4,7 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.service.recall import recall_reply
+from sightline.agent.service.round_sender import recall_reply
 from sightline.catalog.provider import Quirks
 from sightline.model.exchange import Answered
 from sightline.store.entries import FactEntry

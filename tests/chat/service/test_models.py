@@ -8,8 +8,8 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service import models as module
-from sightline.chat.service.models import Models
+from sightline.chat.service import views as module
+from sightline.chat.service.views import Models
 from sightline.errors import Fault
 from sightline.exchange.memory import Memory
 from sightline.model.tools import FunctionTool

@@ -10,13 +10,13 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
+from sightline.chat.service.answerer import answer_result_of
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
-from sightline.chat.service.tool_answerer import answer_result_of
 from sightline.errors import Code, Fault
 from sightline.model.exchange import Budgeted
 from sightline.model.request import Request

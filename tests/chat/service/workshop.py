@@ -6,15 +6,14 @@ from itertools import count as counting
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.approval_store import KeptRules
 from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.service.toolsets import KeptRules
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer
-from sightline.chat.service.tool_answerer import Equipment, WithTools
+from sightline.chat.service.answerer import Answerer, Equipment, WithTools
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub

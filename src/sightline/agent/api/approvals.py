@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.errors import Code, Fault
 from sightline.web.bodies import read_body
 from sightline.web.routes import ApiCall, Calls

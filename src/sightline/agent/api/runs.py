@@ -11,7 +11,7 @@ import msgspec
 from sightline.agent.api.approvals import Approvals, approval_calls
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.participants import Interrupted
+from sightline.agent.service.approvers import Interrupted
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.toolsets import Toolsets

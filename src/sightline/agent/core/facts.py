@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import Why
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
 from sightline.catalog.route import Route
 from sightline.errors import CancelReason, Code, Fault

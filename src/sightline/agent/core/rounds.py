@@ -4,11 +4,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.arguments import Repair
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.repair import Repair
 from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Text, Thinking

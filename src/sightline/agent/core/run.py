@@ -1,34 +1,35 @@
-"""The loop itself: a generator from one step to the next until the run has ended.
+"""The tool loop: a generator from one step to the next until the run has ended.
 
-It decides and remembers; whoever drives it sends, shows, runs and waits. Sent the same answers it always asks for the
-same steps, which is what makes a run something that can be taken up again.
+It decides and remembers; a driver sends, shows, runs and waits. Sent the same answers, it asks for the same steps,
+which is why a run can be resumed.
 """
 
 from collections.abc import Generator, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from sightline.agent.core import reply as replies
-from sightline.agent.core.account import Repeats, charge, usage_of
+from sightline.agent.core import run as replies
+from sightline.agent.core.approval import Policy
 from sightline.agent.core.arguments import RefusedArguments
 from sightline.agent.core.arguments import read as read_arguments
-from sightline.agent.core.decisions import RunPolicy
-from sightline.agent.core.history import RunConversation
+from sightline.agent.core.conversation import RunConversation
 from sightline.agent.core.limits import (
     BEFORE_ASK,
     BEFORE_USE,
     LimitName,
     Reached,
+    Repeats,
     RunLimits,
     RunUsage,
+    charge,
     find_reached_limit,
     next_limit,
+    usage_of,
 )
-from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.pending import Pending
-from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.reply import ReplyOutcome
+from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
+from sightline.agent.core.pending import Pending, RunPolicy
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
 from sightline.agent.core.steps import (
     Answer,
@@ -47,10 +48,94 @@ from sightline.agent.core.steps import (
     Used,
     unfit,
 )
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, Toolbox
+from sightline.catalog.facts import Prices
 from sightline.errors import CancelReason, Code, Fault
-from sightline.model.parts import Part, ToolCall
+from sightline.model.parts import Part, Text, Thinking, ToolCall
+from sightline.model.reply import Reply
 from sightline.model.request import Request
+
+
+class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`dialect` is the one that the provider speaks, to which every request will be written.
+
+    With `is_hooked` somebody looks at every call before it runs, also at those that a rule allows, and at the last
+    reply before the run ends.
+    """
+
+    dialect: str
+    toolbox: Toolbox = Toolbox()
+    policy: Policy = Policy()
+    limits: RunLimits = RunLimits()
+    cap: Cap = Cap()
+    prices: Prices | None = None
+    is_hooked: bool = False
+
+    def check(self) -> None:
+        """Refuse a plan that could not be kept."""
+        self.toolbox.check()
+        self.limits.check()
+        if self.limits.cost is not None and self.prices is None:
+            raise Fault(
+                Code.USAGE,
+                "there is a limit of cost, and the prices of this model are not known",
+                hint="Limit the tokens instead, or tell the prices in [models].",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOutcome:
+    """`use` its calls, `pause`: the model has not ended its turn, or `end` the run, because of `why`.
+
+    `parts` go into the conversation. With `is_cut` the reply is not whole, so that none of its calls is acted on.
+    """
+
+    then: Literal["use", "pause", "end"]
+    parts: tuple[Part, ...]
+    why: Why = "answered"
+    is_cut: bool = False
+
+
+def read(reply: Reply, source: str) -> ReplyOutcome:
+    """The meaning of a reply to a request of the dialect `source`. Of several choices the first is meant."""
+    choice = reply.choice
+    if reply.fault is not None:
+        return ReplyOutcome("end", (), "cancelled" if reply.fault.code is Code.CANCELLED else "failed", is_cut=True)
+    parts = tuple(_as_history(part, same=reply.dialect == source) for part in choice.parts)
+    match choice.finish:
+        case "stop" | "tool_calls" | "pause":
+            if choice.tool_calls:
+                return ReplyOutcome("use", parts)
+            return ReplyOutcome("pause" if choice.finish == "pause" and parts else "end", parts)
+        case "length" | "content_filter" | "refusal":
+            return ReplyOutcome("end", _without_calls(parts), choice.finish, is_cut=True)
+        case "cancelled":
+            return ReplyOutcome("end", (), "cancelled", is_cut=True)
+        case "error" | None:
+            return ReplyOutcome("end", (), "failed", is_cut=True)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _as_history(part: Part, *, same: bool) -> Part:
+    """A part of a reply as a part of a request. In the dialect that it came from, its place tells writers what it was;
+    elsewhere that would point into a document that nobody has, and its unknown fields mean nothing."""
+    if same:
+        return part
+    if isinstance(part, Text) and part.citations:
+        part = msgspec.structs.replace(
+            part, citations=tuple(msgspec.structs.replace(each, at="", extras={}) for each in part.citations)
+        )
+    return msgspec.structs.replace(part, at="", extras={})
+
+
+def _without_calls(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """What can stay of a reply that was cut: reasoning that led to nothing is refused by its provider."""
+    kept = [part for part in parts if not isinstance(part, ToolCall)]
+    while kept and isinstance(kept[-1], Thinking):
+        kept.pop()
+    return tuple(kept)
+
 
 Loop: TypeAlias = Generator[Step, Answer, FinishedRun]
 

@@ -30,12 +30,16 @@ from sightline.agent.core.steps import (
     Used,
 )
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.service.approvals import Approving
-from sightline.agent.service.hook_points import Moments, refusal_fault
-from sightline.agent.service.markers import behind_marker, is_forgotten
-from sightline.agent.service.participants import Approver, Question, Watcher
-from sightline.agent.service.recall import recall_reply
-from sightline.agent.service.round_sender import Opening, RoundSender, RunGate
+from sightline.agent.service.approvers import Approver, Question, Watcher
+from sightline.agent.service.hook_points import Approving, Moments, refusal_fault
+from sightline.agent.service.round_sender import (
+    Opening,
+    RoundSender,
+    RunGate,
+    behind_marker,
+    is_forgotten,
+    recall_reply,
+)
 from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
 from sightline.agent.service.tool_calls import Using

@@ -11,7 +11,7 @@ from sightline.agent.core.pending import Pending as PendingOfLoop
 from sightline.agent.core.rounds import CallRecord, Round
 from sightline.agent.core.run_state import RunState
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
-from sightline.agent.service.participants import Question
+from sightline.agent.service.approvers import Question
 from sightline.agent.service.shapes import (
     ApprovePending,
     CallResult,

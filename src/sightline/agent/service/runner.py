@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun, Round
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.run_state import begin_run as at_first
 from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.approvers import Approver, Questions, Watcher
 from sightline.agent.service.driver import Company, RunDriver, RunnerContext
-from sightline.agent.service.participants import Approver, Watcher
-from sightline.agent.service.questions import Questions
 from sightline.agent.service.round_sender import Opening, RunGate
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
 from sightline.agent.service.run_view import Looked, show_run, so_far

@@ -4,10 +4,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.arguments import Repair
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Behaviour, LimitName, Reached
-from sightline.agent.core.repair import Repair
 from sightline.agent.core.rounds import Fate
 from sightline.errors import CancelReason
 from sightline.model.json import Json

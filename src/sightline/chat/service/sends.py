@@ -15,10 +15,9 @@ from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.models import Models
 from sightline.chat.service.resumed_run import ResumedRun
 from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
-from sightline.chat.service.views import Looking, Views, ViewSend
+from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.final_body import refuse_other

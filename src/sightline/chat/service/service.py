@@ -13,11 +13,10 @@ from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.models import Models
 from sightline.chat.service.previews import Previews
 from sightline.chat.service.resumed_run import interrupted_ending
 from sightline.chat.service.sends import Sends
-from sightline.chat.service.views import Views
+from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine

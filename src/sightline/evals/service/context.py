@@ -10,7 +10,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
-from sightline.chat.service.tool_answerer import Equipment
+from sightline.chat.service.answerer import Equipment
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.exchange.hub import Hub

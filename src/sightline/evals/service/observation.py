@@ -7,7 +7,7 @@ import msgspec
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.service.tool_answerer import answer_result_of
+from sightline.chat.service.answerer import answer_result_of
 from sightline.errors import Fault
 from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.model.json import Json

@@ -10,14 +10,14 @@ import msgspec
 from sightline.agent.core.approval import Denied, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.policy_approver import Judging, Said
+from sightline.agent.service.approvers import Judging, Said
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.environment import without
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.service.tool_answerer import Equipment
+from sightline.chat.service.answerer import Equipment
 from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan

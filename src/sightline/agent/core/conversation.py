@@ -1,13 +1,13 @@
-"""The conversation of a run as it grows, such that every request made of it is one that the provider takes."""
+"""The conversation of a run as it grows, such that the provider accepts every request made of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.amendment import Amendment, AmendmentKind
 from sightline.agent.core.output import NOTHING, ToolOutcome
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.rules import brings_state
@@ -21,6 +21,20 @@ from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
 from sightline.wire.jsontext import decode
+
+AmendmentKind: TypeAlias = Literal[
+    "orphan_result", "missing_result", "id", "part", "call_left_out", "reply_left_out", "tool_choice"
+]
+
+
+class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change: of what kind, to what, and why. `pointer` is the place in the document that it was read from."""
+
+    kind: AmendmentKind
+    what: str
+    why: str
+    pointer: str = ""
+
 
 NO_RESULT = "There is no result: the call was not completed."
 

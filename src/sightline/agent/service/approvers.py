@@ -1,14 +1,104 @@
-"""Questions to whoever looks at the page: they wait here until somebody answers."""
+"""Who decides in a run: a person at a terminal, a person at the page, or a policy; and who watches it."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from sightline.agent.core.approval import Decision
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.participants import Interrupted
 from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.tokens.ledger import Wait
+
+Interrupted: TypeAlias = Literal["again", "skip"]
+"""What becomes of a call that was running when the process ended."""
+
+Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
+"""What a person is asked: about calls, a limit, or calls that were interrupted."""
+
+
+class Approver(Protocol):
+    """Is asked, and takes the time that it takes; the run waits. To be cancelled means that nobody waits any more."""
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """What is decided about each call, by its key; one that is left out is not run."""
+        ...
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """Whether a limit is raised."""
+        ...
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """Whether each call runs again that was started, may have had effects, and has no result."""
+        ...
+
+
+class Watcher(Protocol):
+    """Is told what no fact of a run tells, as it happens."""
+
+    def on_pause(self, wait: Wait) -> None:
+        """The next request waits for the provider's limits."""
+        ...
+
+    def on_progress(self, key: str, words: str) -> None:
+        """How far the tool is that runs for a call."""
+        ...
+
+
+Said: TypeAlias = bool | str | dict[str, Json] | Decision
+"""What can be said of a call: yes or no, why not, other arguments to run it with, or a decision in full."""
+
+Judge: TypeAlias = Callable[[RunnableCall], Said | Awaitable[Said]]
+Approval: TypeAlias = Literal["yes"] | Judge
+
+
+class Judging:
+    """Decides by `approve`, raises no limit, and runs nothing again that may have had effects unless `interrupted` says
+    so. Arguments that the function wrote and that cannot be used deny the call: it is not asked a second time."""
+
+    def __init__(self, approve: Approval, *, interrupted: Interrupted = "skip") -> None:
+        self._approve = approve
+        self._interrupted: Interrupted = interrupted
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """What the function says of each call."""
+        return {call.key: await self._decide(call, step.objections.get(call.key, "")) for call in step.calls}
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """A limit is a limit."""
+        return False
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """The same for all."""
+        return {call.key: self._interrupted for call in calls}
+
+    async def _decide(self, call: RunnableCall, objection: str) -> Decision:
+        if objection:
+            return Denied(objection)
+        if self._approve == "yes":
+            return Allowed()
+        said = self._approve(call)
+        return _decision(await said if inspect.isawaitable(said) else said)
+
+
+def deny_unattended(_call: RunnableCall) -> Said:
+    """Decides where there is nobody who could: a hook may want a person even for what a rule allows."""
+    return Denied(by="nobody")
+
+
+def _decision(said: Said) -> Decision:
+    match said:
+        case Allowed() | Denied() | AnsweredByHand():
+            return said
+        case bool():
+            return Allowed() if said else Denied()
+        case str():
+            return Denied(said)
+        case dict():
+            return Allowed(said)
+
 
 T = TypeVar("T")
 
