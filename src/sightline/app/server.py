@@ -180,7 +180,7 @@ async def _live(
     from sightline.app.chat import open_chat
     from sightline.app.eval_page import evals_of, suites_place
     from sightline.app.evals import evaluation_of
-    from sightline.chat.service.answerer import WithTools
+    from sightline.chat.service.answerer import ToolAnswerer
     from sightline.exchange.engine import Engine
     from sightline.exchange.interception_store import KeptInterception
     from sightline.exchange.request_counter import RequestCounter
@@ -197,7 +197,7 @@ async def _live(
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
     stack.push_async_callback(toolsets.close)
     rules = KeptRules(folder)
-    answering = WithTools(engine, runner, toolsets.open_toolsets, rules)
+    answering = ToolAnswerer(engine, runner, toolsets.open_toolsets, rules)
     chat = open_chat(loaded, engine, hub, record.logbook, answering)
     root, suites = suites_place(loaded)
     evaluation = evaluation_of(

@@ -1,6 +1,12 @@
 import pytest
 
-from sightline.agent.core.arguments import MOST_MISMATCHES, AcceptedArguments, RefusedArguments, check_edited, read
+from sightline.agent.core.arguments import (
+    MOST_MISMATCHES,
+    AcceptedArguments,
+    RefusedArguments,
+    check_edited,
+    read_arguments,
+)
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.model.json import JsonObject
 from sightline.model.parts import ToolCall
@@ -10,7 +16,7 @@ FREE = Definition(name="free")
 
 
 def asked(name: str, arguments: str, toolbox: Toolbox = TOOLBOX) -> AcceptedArguments | RefusedArguments:
-    return read(ToolCall("c", name, arguments), toolbox)
+    return read_arguments(ToolCall("c", name, arguments), toolbox)
 
 
 def test_arguments_that_fit_are_taken() -> None:
@@ -77,7 +83,7 @@ def test_what_a_person_writes_is_held_to_the_schema_and_never_changed() -> None:
 
 def test_the_text_of_a_function_that_stood_for_free_text_is_that_text() -> None:
     assert asked("shell", '{"input": "rm x"}') == AcceptedArguments("rm x")
-    assert read(ToolCall("c", "shell", '{"input": "rm x"}', "custom"), TOOLBOX) == AcceptedArguments(
+    assert read_arguments(ToolCall("c", "shell", '{"input": "rm x"}', "custom"), TOOLBOX) == AcceptedArguments(
         '{"input": "rm x"}'
     )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
 from sightline.agent.core.steps import Approve, RunnableCall
-from sightline.agent.service.hook_points import Approving
+from sightline.agent.service.hook_points import CallApproval
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.model.parts import Text
 
@@ -18,7 +18,7 @@ class Desk:
         self.verdicts = verdicts
         self.decisions = decisions
         self.shown: list[Approve] = []
-        self.approving = Approving(self.look, self.decide, policy)
+        self.approving = CallApproval(self.look, self.decide, policy)
 
     async def look(self, _number: int, call: RunnableCall) -> HookVerdict | None:
         return self.verdicts.get(call.key) if self.verdicts else None

@@ -8,7 +8,7 @@ from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.tool_calls import INTERRUPTED, Using
+from sightline.agent.service.tool_calls import INTERRUPTED, ToolRunner
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault
@@ -34,8 +34,10 @@ async def no_hook(_number: int, _call: RunnableCall, _outcome: ToolOutcome) -> H
 
 def using(
     log: RunLog, tools: FakeTools, stop: StopSignal | None = None, cap: Cap | None = None, facts: Facts | None = None
-) -> Using:
-    return Using(tools, log, stop or StopSignal(), cap or Cap(), facts or Facts(), no_hook, lambda _key, _words: None)
+) -> ToolRunner:
+    return ToolRunner(
+        tools, log, stop or StopSignal(), cap or Cap(), facts or Facts(), no_hook, lambda _key, _words: None
+    )
 
 
 def noted(log: RunLog) -> Sequence[tuple[type[RunFact], str]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, TakenRun
+from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, RunToResume
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry
@@ -34,7 +34,7 @@ def test_there_are_no_tools_without_a_runner(tmp_path: Path) -> None:
             await DirectAnswerer(stage.engine).tools(("hands", "feet"))
         with pytest.raises(Fault, match="the run r_1 needs tools"):
             await DirectAnswerer(stage.engine).take_up(
-                TakenRun("r_1", lambda: None, lambda _messages: None), _heard, _noted
+                RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
             )
         assert await DirectAnswerer(stage.engine).result_of_run("r_1") is None
 

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.chat.core.sending import Delivered
 from sightline.chat.core.telemetry import SendTelemetry
-from sightline.chat.service.answer_progress import Tracing
+from sightline.chat.service.answer_progress import SendTracing
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped, ExchangeCancelled
@@ -22,7 +22,7 @@ def telemetry() -> tuple[SendTelemetry, ...]:
 
 def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added() -> None:
     entries: list[Entry] = []
-    tracing = Tracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
+    tracing = SendTracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
     attempt, success = telemetry()
     (first,) = tracing.plan_telemetry((attempt,))
     assert first["messages"][-1] == {"role": "user", "content": "my •"}  # type: ignore[index,call-overload]
@@ -45,7 +45,7 @@ def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added(
 
 
 def test_a_drop_is_remembered_until_something_else_happens() -> None:
-    tracing = Tracing(Hub(lambda _entries: None), lambda: 7.0, str)
+    tracing = SendTracing(Hub(lambda _entries: None), lambda: 7.0, str)
     tracing.on_recorded(FactEntry("x", 1, 1.0, Dropped("no")))
     assert tracing.was_dropped
     tracing.on_recorded(FactEntry("y", 0, 1.0, ExchangeCancelled()))
@@ -56,7 +56,7 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
     def full(_entries: Sequence[Entry]) -> None:
         raise Fault(Code.CONFIG, "the disk is full")
 
-    tracing = Tracing(Hub(full), lambda: 7.0, str)
+    tracing = SendTracing(Hub(full), lambda: 7.0, str)
     tracing.on_recorded(FactEntry("x", 1, 1.0, ExchangeCancelled()))
     tracing.add(telemetry()[-1:])
     assert "could not be recorded: the disk is full" in caplog.text

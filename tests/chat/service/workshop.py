@@ -13,7 +13,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer, Equipment, WithTools
+from sightline.chat.service.answerer import Answerer, Equipment, ToolAnswerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -52,7 +52,7 @@ class Workshop:
         ids = counting(1)
         surroundings = RunnerOptions(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
         assert isinstance(surroundings.catalog, Catalog)
-        return WithTools(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
+        return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
 
 async def begin(stage: ChatStage) -> None:
@@ -68,5 +68,5 @@ def stories(workshop: Workshop) -> dict[str, object]:
 
 def runner_of(stage: ChatStage) -> Runner:
     """What drives the runs of the stage."""
-    assert isinstance(stage.answering, WithTools)
+    assert isinstance(stage.answering, ToolAnswerer)
     return stage.answering.runner

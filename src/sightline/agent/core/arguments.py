@@ -193,7 +193,7 @@ class RefusedArguments:
     text: str
 
 
-def read(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
+def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
     """The arguments of a call, if its tool can be used and they are such as it takes."""
     definition = toolbox.find(call.name)
     if definition is None:

@@ -129,7 +129,7 @@ NAMES_RESULTS = frozenset({"gemini"})
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class DialectCheck:
     """A request of the dialect `source` (empty: composed here) on its way to a provider of the dialect `spoken`."""
 
     source: str
@@ -176,20 +176,20 @@ class Ear:
 
 
 @lru_cache(maxsize=1024)
-def _takes_ids(ear: Ear, rounds: tuple[tuple[str, ...], ...]) -> bool:
+def _takes_ids(check: DialectCheck, rounds: tuple[tuple[str, ...], ...]) -> bool:
     messages: list[Message] = []
     names: list[str] = []
     for ids in rounds:
         calls = [ToolCall(each, f"f{len(names) + index}", "{}") for index, each in enumerate(ids)]
         names += [call.name for call in calls]
         messages.append(Message("assistant", tuple(calls)))
-        results = (ToolResult(call.id, (Text("."),), ear.name_for(call)) for call in calls)
+        results = (ToolResult(call.id, (Text("."),), check.name_for(call)) for call in calls)
         messages.append(Message("tool", tuple(results)))
-    if not ear.takes(*messages):
+    if not check.takes(*messages):
         return False
-    read = ear.round_trip((_QUESTION, *messages))
-    told = [part.name for m in (read.messages if read else ()) for part in m.parts if isinstance(part, ToolResult)]
-    return ear.spoken not in NAMES_RESULTS or told == names
+    read = check.round_trip((_QUESTION, *messages))
+    found = [part.name for m in (read.messages if read else ()) for part in m.parts if isinstance(part, ToolResult)]
+    return check.spoken not in NAMES_RESULTS or found == names
 
 
 _LONGEST_STEM = 24
@@ -213,7 +213,7 @@ class RunConversation:
         )
         messages, amendments = pair_calls(request.messages, named=self._spoken in NAMES_RESULTS, stateful=stateful)
         self._amendments += amendments
-        self._ear = Ear(request.dialect, self._spoken)
+        self._check = DialectCheck(request.dialect, self._spoken)
         self.request = msgspec.structs.replace(request, messages=messages) if amendments else request
 
     def take_amendments(self) -> tuple[Amendment, ...]:
@@ -230,9 +230,9 @@ class RunConversation:
         before = {part.id for message in self.request.messages for part in message.parts if isinstance(part, ToolCall)}
         now: list[str] = []
         for call in calls:
-            fits = self._ear.takes_ids((call.id,))
-            fits = fits and (call.id not in before or self._ear.takes_ids((call.id,), (call.id,)))
-            fits = fits and (call.id not in now or self._ear.takes_ids((call.id, call.id)))
+            fits = self._check.takes_ids((call.id,))
+            fits = fits and (call.id not in before or self._check.takes_ids((call.id,), (call.id,)))
+            fits = fits and (call.id not in now or self._check.takes_ids((call.id, call.id)))
             spelled = call.id if fits else self._fresh(call.id, before.union(now, (each.id for each in calls)))
             if not fits:
                 self.amend("id", f"id {call.id!r} of a call of {call.name!r}", f"it is sent as {spelled!r}")
@@ -241,7 +241,7 @@ class RunConversation:
 
     def _fresh(self, call_id: str, used: set[str]) -> str:
         stem = call_id[:_LONGEST_STEM]
-        stem = stem if stem and self._ear.takes_ids((stem,)) else "call"
+        stem = stem if stem and self._check.takes_ids((stem,)) else "call"
         return next(name for n in count(2) if (name := f"{stem}_{n}") not in used)
 
     def add_turn(self, parts: tuple[Part, ...], *, is_open: bool = False) -> None:
@@ -265,7 +265,7 @@ class RunConversation:
 
     def result_for(self, call: ToolCall, call_id: str, outcome: ToolOutcome) -> ToolResult:
         """The result of a call that is sent under this id."""
-        name = self._ear.name_for(msgspec.structs.replace(call, id=call_id))
+        name = self._check.name_for(msgspec.structs.replace(call, id=call_id))
         return ToolResult(
             call_id,
             outcome.parts,
@@ -290,13 +290,13 @@ class RunConversation:
 
     def _acceptable_parts(self, parts: tuple[Part, ...], after: tuple[Message, ...]) -> tuple[Part, ...]:
         """The model's parts, without those that the provider would not take back."""
-        if not parts or self._ear.takes(Message("assistant", parts), *after):
+        if not parts or self._check.takes(Message("assistant", parts), *after):
             return parts
-        kept = tuple(part for part in parts if isinstance(part, ToolCall) or self._ear.takes_part(part))
+        kept = tuple(part for part in parts if isinstance(part, ToolCall) or self._check.takes_part(part))
         for part in parts:
             if part not in kept:
                 self.amend("part", f"a {type(part).__name__.lower()} of the reply", f"{self._spoken} refuses it")
-        if not kept or self._ear.takes(Message("assistant", kept), *after):
+        if not kept or self._check.takes(Message("assistant", kept), *after):
             return kept
         if isinstance(last := kept[-1], Text) and last.text != last.text.rstrip():
             self.amend("part", "white space at the end of the reply", f"{self._spoken} refuses it")
@@ -311,11 +311,11 @@ class RunConversation:
         for result in results:
             kept: list[Part] = []
             for part in result.parts:
-                if isinstance(part, Text) or self._ear.takes_in_result(part):
+                if isinstance(part, Text) or self._check.takes_in_result(part):
                     kept.append(part)
                     continue
                 what = f"{type(part).__name__.lower()} of a result"
-                if self._ear.takes(Message("user", (part,))):
+                if self._check.takes(Message("user", (part,))):
                     self.amend("part", what, "it stands behind the results")
                     moved.append(part)
                 else:

@@ -119,8 +119,8 @@ def read(data: bytes) -> RunFact:
 def _fault_out(value: Any) -> Any:
     """A fault is the only thing in a fact that is no plain value."""
     assert isinstance(value, Fault)
-    told = {"code": value.code.value, "message": value.message, "hint": value.hint}
-    return told if value.reason is None else {**told, "reason": value.reason}
+    plain = {"code": value.code.value, "message": value.message, "hint": value.hint}
+    return plain if value.reason is None else {**plain, "reason": value.reason}
 
 
 def _fault_in(kind: type, value: Any) -> Any:

@@ -147,10 +147,10 @@ def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage:
     """All that these replies took together; what none of them tells is None."""
-    told = [each for each in usages if each is not None]
+    known = [each for each in usages if each is not None]
 
     def total(name: str) -> int | None:
-        counts = [count for each in told if (count := getattr(each, name)) is not None]
+        counts = [count for each in known if (count := getattr(each, name)) is not None]
         return sum(counts) if counts else None
 
     return Usage(

@@ -10,10 +10,8 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from sightline.agent.core import run as replies
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.arguments import RefusedArguments
-from sightline.agent.core.arguments import read as read_arguments
+from sightline.agent.core.arguments import RefusedArguments, read_arguments
 from sightline.agent.core.conversation import RunConversation
 from sightline.agent.core.limits import (
     BEFORE_ASK,
@@ -96,7 +94,7 @@ class ReplyOutcome:
     is_cut: bool = False
 
 
-def read(reply: Reply, source: str) -> ReplyOutcome:
+def read_reply(reply: Reply, source: str) -> ReplyOutcome:
     """The meaning of a reply to a request of the dialect `source`. Of several choices the first is meant."""
     choice = reply.choice
     if reply.fault is not None:
@@ -213,11 +211,11 @@ class ToolLoop:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
         self._spent, cost = charge(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
-        told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
-        reading = replies.read(answer.reply, self._history.request.dialect)
+        round_ = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
+        reading = read_reply(answer.reply, self._history.request.dialect)
         if reading.then == "use":
-            return (yield from self._use(told, reading))
-        self._keep(told, reading)
+            return (yield from self._use(round_, reading))
+        self._keep(round_, reading)
         if reading.then == "pause":
             return None
         if reading.why == "cancelled":
@@ -400,11 +398,11 @@ class ToolLoop:
             answer = self._accept_answer((yield step))
             if not isinstance(answer, CallsDecided):
                 raise unfit(step, answer)
-            told = {
+            results = {
                 each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
                 for each, call in waiting
             }
-            objections = {key: objection for key, objection in told.items() if objection}
+            objections = {key: objection for key, objection in results.items() if objection}
             waiting = [(each, call) for each, call in waiting if each.key in objections]
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:

@@ -79,8 +79,8 @@ class Judging:
             return Denied(objection)
         if self._approve == "yes":
             return Allowed()
-        said = self._approve(call)
-        return _decision(await said if inspect.isawaitable(said) else said)
+        verdict = self._approve(call)
+        return _decision(await verdict if inspect.isawaitable(verdict) else verdict)
 
 
 def deny_unattended(_call: RunnableCall) -> Said:
@@ -88,16 +88,16 @@ def deny_unattended(_call: RunnableCall) -> Said:
     return Denied(by="nobody")
 
 
-def _decision(said: Said) -> Decision:
-    match said:
+def _decision(verdict: Said) -> Decision:
+    match verdict:
         case Allowed() | Denied() | AnsweredByHand():
-            return said
+            return verdict
         case bool():
-            return Allowed() if said else Denied()
+            return Allowed() if verdict else Denied()
         case str():
-            return Denied(said)
+            return Denied(verdict)
         case dict():
-            return Allowed(said)
+            return Allowed(verdict)
 
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class Questions:
         self._calls: dict[str, _Open[dict[str, Decision]]] = {}
         self._limits: dict[str, _Open[bool]] = {}
         self._interrupted: dict[str, _Open[dict[str, Interrupted]]] = {}
-        self._told: dict[str, dict[str, Interrupted]] = {}
+        self._early_answers: dict[str, dict[str, Interrupted]] = {}
 
     # --- asking ---
 
@@ -138,8 +138,8 @@ class Questions:
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """Wait until somebody has said of each call whether it runs again."""
-        told = self._told.pop(run, {})
-        return await _answer_question(self._interrupted, run, {call.key for call in calls}, told)
+        answers = self._early_answers.pop(run, {})
+        return await _answer_question(self._interrupted, run, {call.key for call in calls}, answers)
 
     def open_keys(self, run: str) -> frozenset[str]:
         """The keys of calls that somebody is asked about and has not answered."""
@@ -163,9 +163,9 @@ class Questions:
         if run in self._interrupted:
             self._add(self._interrupted, run, answers, "")
         else:
-            self._told.pop(run, None)
+            self._early_answers.pop(run, None)
             if answers:
-                self._told[run] = dict(answers)
+                self._early_answers[run] = dict(answers)
 
     def _add(
         self, questions: dict[str, _Open[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str

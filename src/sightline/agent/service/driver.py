@@ -31,7 +31,7 @@ from sightline.agent.core.steps import (
 )
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.approvers import Approver, Question, Watcher
-from sightline.agent.service.hook_points import Approving, Moments, refusal_fault
+from sightline.agent.service.hook_points import CallApproval, HookPoints, refusal_fault
 from sightline.agent.service.round_sender import (
     Opening,
     RoundSender,
@@ -42,7 +42,7 @@ from sightline.agent.service.round_sender import (
 )
 from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
-from sightline.agent.service.tool_calls import Using
+from sightline.agent.service.tool_calls import ToolRunner
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
@@ -61,13 +61,13 @@ from sightline.tokens.ledger import Wait
 from sightline.transport.race import WorkInterrupted
 
 
-class Offered:
+class ToolChanges:
     """`toolbox` is what the run has; `there` is what there was when this process began to drive it."""
 
     def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
-        told = [each for each in toolbox.definitions if each.is_enabled]
-        self._told = {each.name for each in told}
-        self._known = {each.name: each for each in (*there, *told)}
+        enabled = [each for each in toolbox.definitions if each.is_enabled]
+        self._enabled = {each.name for each in enabled}
+        self._known = {each.name: each for each in (*there, *enabled)}
         self._looked: Sequence[Definition] = ()
 
     def changes(self, now: Sequence[Definition]) -> str:
@@ -76,15 +76,15 @@ class Offered:
             return ""
         self._looked = now
         found = {each.name: each for each in now}
-        gone = [name for name in self._known if name in self._told and name not in found]
+        gone = [name for name in self._known if name in self._enabled and name not in found]
         other = [name for name, each in found.items() if name in self._known and _is_other(self._known[name], each)]
         fresh = [name for name in found if name not in self._known]
         self._known = {name: each for name, each in self._known.items() if name not in gone} | found
         words = [
             *_words("gone", gone),
             *_words("changed", other),
-            *_words("there again", (name for name in fresh if name in self._told)),
-            *_words("new, for the next run", (name for name in fresh if name not in self._told)),
+            *_words("there again", (name for name in fresh if name in self._enabled)),
+            *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
         ]
         return f"the tools are not as they were: {'; '.join(words)}" if words else ""
 
@@ -117,7 +117,7 @@ class RunnerContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class RunParticipants:
     """Who takes part in one run: its tools, who decides, its hooks, who hears what the model says as it comes, who
     hears of each fact of its exchanges, who watches it otherwise, and who lets its requests go."""
 
@@ -143,7 +143,7 @@ class RunDriver:
     began: RunBegan
     choice: ModelChoice
     means: RunnerContext
-    company: Company
+    company: RunParticipants
     is_stepping: bool = False
     before: float = 0.0
     opening: Opening = field(default_factory=Opening)
@@ -159,11 +159,11 @@ class RunDriver:
         self._cancellation: Cancellation | None = None
         is_stream = bool(self.began.request.options.stream)
         self._started = engine.clock.monotonic()
-        self._progress_told = self._started - _OFTEN
+        self._progress_announced = self._started - _OFTEN
         self._progress_watched = self._started - _SELDOM
-        self._offered = Offered(plan.toolbox, company.tools.definitions)
-        self._moments = Moments(company.hooks, self.log, self.stop_signal)
-        self._asking = RoundSender(
+        self._tool_changes = ToolChanges(plan.toolbox, company.tools.definitions)
+        self._hook_points = HookPoints(company.hooks, self.log, self.stop_signal)
+        self._sender = RoundSender(
             engine,
             self.choice,
             self.began.session,
@@ -175,14 +175,14 @@ class RunDriver:
             company.gate,
             conversation_of(self.began, self.log.run),
         )
-        self._approving = Approving(self._moments.before_tool, self._ask_approver, plan.policy)
-        self._using = Using(
+        self._approval = CallApproval(self._hook_points.before_tool, self._ask_approver, plan.policy)
+        self._tool_runner = ToolRunner(
             company.tools,
             self.log,
             self.stop_signal,
             plan.cap,
             self.choice.facts,
-            self._moments.after_tool,
+            self._hook_points.after_tool,
             self._report_progress,
         )
 
@@ -220,14 +220,14 @@ class RunDriver:
 
     async def _answer(self, step: Step) -> Answer:
         """Carry out one step of the loop."""
-        if words := self._offered.changes(self.company.tools.definitions):
+        if words := self._tool_changes.changes(self.company.tools.definitions):
             await self.log.note(Remarked(words))
         try:
             match step:
                 case AskModel():
                     return await self._answer_ask(step)
                 case Approve():
-                    decisions = await self.stop_signal.unless_soon(self._approving.approve(step))
+                    decisions = await self.stop_signal.unless_soon(self._approval.approve(step))
                     return CallsDecided(decisions, self._elapsed_seconds())
                 case Use():
                     return await self._run_tools(step)
@@ -264,7 +264,7 @@ class RunDriver:
         except WorkInterrupted:
             replied = None
         if replied is None and not self.stop_signal.is_leaving:  # a process that resumes the run asks again
-            partial = self._asking.so_far(cancel_reason())
+            partial = self._sender.so_far(cancel_reason())
             replied = None if partial is None else Replied(partial)
         if replied is None:
             return self._stop_answer()
@@ -275,7 +275,7 @@ class RunDriver:
         replied = await self._recall_reply() or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
             return replied
-        verdict = await self._moments.after_reply(step.round, replied.reply)
+        verdict = await self._hook_points.after_reply(step.round, replied.reply)
         if verdict is None or verdict.decision != "deny":
             return replied
         reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
@@ -291,7 +291,7 @@ class RunDriver:
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
-        verdict = await self._moments.before_request(step.round, request)
+        verdict = await self._hook_points.before_request(step.round, request)
         if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
@@ -313,7 +313,7 @@ class RunDriver:
     async def _ask(self, step: AskModel, request: Request, opening: Opening) -> Replied:
         exchange = self.means.make_exchange()
         await self.log.note(RequestStarted(step.round, exchange))
-        return await self._asking.ask(request, exchange, opening)
+        return await self._sender.ask(request, exchange, opening)
 
     def _hold(self, exchange: str) -> None:
         if exchange != self.held:
@@ -337,9 +337,9 @@ class RunDriver:
             return await self.company.approver.approve(self.log.run, step)
 
     async def _run_tools(self, step: Use) -> Answer:
-        standing, using = self.standing, self._using
-        using.begin(standing.finished, {**self._approving.contexts, **standing.contexts})
-        self._approving.contexts = {}
+        standing, using = self.standing, self._tool_runner
+        using.begin(standing.finished, {**self._approval.contexts, **standing.contexts})
+        self._approval.contexts = {}
         try:
             if calls := standing.mid_flight:
                 again = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
@@ -357,8 +357,8 @@ class RunDriver:
         """Tools may tell more than anybody can look at."""
         self.progress[key] = words
         now = self.means.engine.clock.monotonic()
-        if now - self._progress_told >= _OFTEN:
-            self._progress_told = now
+        if now - self._progress_announced >= _OFTEN:
+            self._progress_announced = now
             self.changed()
         if self.company.watcher is not None and now - self._progress_watched >= _SELDOM:
             self._progress_watched = now
@@ -389,7 +389,7 @@ class RunDriver:
         """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
         said, and to let the model go on would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
-        verdict = await self._moments.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
+        verdict = await self._hook_points.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
         words = failure = ""
         if verdict is not None and verdict.stop is None:
             if verdict.decision == "deny":

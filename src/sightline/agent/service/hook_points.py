@@ -20,7 +20,7 @@ from sightline.model.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class HookPoints:
     """Asks the hooks of a run, if it has any. What goes wrong with them is noted, and one that wants the run to end
     ends it as a person would."""
 
@@ -96,7 +96,7 @@ Deciding: TypeAlias = Callable[[Approve], Awaitable[Mapping[str, Decision]]]
 
 
 @dataclass
-class Approving:
+class CallApproval:
     """Decides. `contexts` are what hooks have the model told, by the key of the call; `by_hook` the arguments that they
     wrote, which are shown to the person and run if nobody objects."""
 
@@ -122,9 +122,9 @@ class Approving:
         if shown:
             objections = {call.key: step.objections[call.key] for call in shown if call.key in step.objections}
             asked = Approve(step.round, tuple(shown), objections)
-            told = await self.decide(asked)
+            decided = await self.decide(asked)
             decisions |= {
-                call.key: self._merge_hook_change(call.key, told[call.key]) for call in shown if call.key in told
+                call.key: self._merge_hook_change(call.key, decided[call.key]) for call in shown if call.key in decided
             }
         return decisions
 

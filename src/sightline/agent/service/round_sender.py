@@ -133,13 +133,13 @@ class RoundSender:
 
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
         """What is counted where the provider does not tell."""
-        told = usage_of(reply.usage, None)
-        if told is not None and told.input_tokens is not None and told.output_tokens is not None:
+        usage = usage_of(reply.usage, None)
+        if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return None
-        said = Message("assistant", reply.choice.parts)
+        message = Message("assistant", reply.choice.parts)
         return Usage(
             input_tokens=self.engine.estimate(prepared).tokens,
-            output_tokens=self.engine.counter.estimator(self.choice).message(said).tokens,
+            output_tokens=self.engine.counter.estimator(self.choice).message(message).tokens,
         )
 
 
@@ -200,8 +200,8 @@ def is_forgotten(fault: Fault | None) -> bool:
     """Whether the provider refuses a request because it does not know the marker any more."""
     if fault is None or fault.code not in (Code.INVALID_REQUEST, Code.MODEL_UNKNOWN):
         return False
-    said = f"{fault.message} {fault.details}".lower()
-    return any(words in said for words in _WORDS)
+    text = f"{fault.message} {fault.details}".lower()
+    return any(words in text for words in _WORDS)
 
 
 def _instructions(messages: tuple[Message, ...]) -> tuple[Message, ...]:

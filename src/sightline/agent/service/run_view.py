@@ -119,10 +119,10 @@ def _began(facts: Sequence[TimedFact]) -> RunBegan:
 
 def _show_usage(standing: RunState) -> SpentShown:
     spent = standing.run.spent
-    told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
+    shown = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
     if spent.is_estimated:  # the provider told no usage: what is shown of it is an estimate
-        told["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
-    return SpentShown(**told | {"cost": spent.known_cost})
+        shown["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
+    return SpentShown(**shown | {"cost": spent.known_cost})
 
 
 def _title(began: RunBegan) -> str:

@@ -14,7 +14,7 @@ from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Questions, Watcher
-from sightline.agent.service.driver import Company, RunDriver, RunnerContext
+from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
 from sightline.agent.service.round_sender import Opening, RunGate
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
 from sightline.agent.service.run_view import Looked, show_run, so_far
@@ -115,7 +115,9 @@ class Runner:
         if isinstance(standing.step, AskModel):
             write_prepared(standing.step.request, choice, stream=bool(wanted.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
-        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher, gate)
+        company = RunParticipants(
+            tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher, gate
+        )
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
         return await self._driven(drive)
 
@@ -142,7 +144,7 @@ class Runner:
         began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact, known)
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
-        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
+        company = RunParticipants(tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher)
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)
         return await self._driven(drive, begun)
@@ -223,9 +225,9 @@ class Runner:
 
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
         """The rounds of a run that nobody drives, and how it ended, if it has."""
-        told = await self._past.facts(run)
-        standing = stand([each.fact for each in told])
-        return so_far(told, standing), standing.ended
+        facts = await self._past.facts(run)
+        standing = stand([each.fact for each in facts])
+        return so_far(facts, standing), standing.ended
 
     async def list_runs(self, limit: int) -> list[RunBrief]:
         """The newest runs."""
@@ -308,5 +310,5 @@ def _not_left(run: str, state: State) -> Fault:
     return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
 
 
-def _unheard(_event: StreamEvent) -> None:
+def _ignore_event(_event: StreamEvent) -> None:
     """The record holds what was said."""

@@ -28,7 +28,7 @@ After: TypeAlias = Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerd
 
 
 @dataclass
-class Using:
+class ToolRunner:
     """Runs calls. `facts` are those of the model that gets the results. `outcomes` and `contexts` are what is known so
     far of the round under way."""
 
@@ -79,10 +79,10 @@ class Using:
         self.log.observe_tool(call, began, outcome)
         outcome = self.outcomes[call.key] = cap_outcome(_perceptible(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
-        told = [self.contexts.get(call.key, "")]
+        context = [self.contexts.get(call.key, "")]
         if verdict is not None:
-            told += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
-        await self._finish(call.key, outcome, "\n".join(filter(None, told)))
+            context += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
+        await self._finish(call.key, outcome, "\n".join(filter(None, context)))
 
     async def _finish(self, key: str, outcome: ToolOutcome, context: str) -> None:
         self.outcomes[key] = outcome

@@ -32,7 +32,7 @@ _BEFORE: frozenset[Stage] = frozenset({"preflight", "waiting", *_BEGINNINGS})
 """What is told of an attempt before it is made; everything else is what came of the one before."""
 
 
-class Tracing:
+class SendTracing:
     """`exchange` is the latest one. `mask` takes secrets out of what is told."""
 
     def __init__(self, hub: Hub, now: Callable[[], float], mask: Callable[[str], str]) -> None:
@@ -87,7 +87,7 @@ class AnswerProgress:
         self._engine = engine
         self._answerer = answerer
         self._run = run
-        self._tracing = Tracing(hub, engine.clock.now, chat.mask)
+        self._tracing = SendTracing(hub, engine.clock.now, chat.mask)
         self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
         self._live = LiveAnswer(dialect, self._deltas)
         self._changes: Changes = ()

@@ -52,7 +52,7 @@ Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 async def measure(engine: Engine, final: Prepared) -> Estimate:
     """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
     try:
-        return await engine.measure_prompt(final, asks_provider=False, tried=_untold)
+        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore_attempt)
     except Fault:  # the embedded model does not start, which the send will say
         return engine.estimate(final)
 
@@ -81,7 +81,7 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRun:
+class RunToResume:
     """A run that goes on from where it was broken off. `begun` hears once nothing keeps it from that, `went` of how
     far it has come."""
 
@@ -113,7 +113,7 @@ class Answerer(Protocol):
         """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
@@ -133,7 +133,7 @@ class DirectAnswerer:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
         raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
@@ -147,7 +147,7 @@ class DirectAnswerer:
         reply = await self.engine.ask(
             wanted.prepared,
             heard=heard,
-            tried=_untold,
+            tried=_ignore_attempt,
             paused=_ignore_wait,
             session=SESSION,
             hold=wanted.hold,
@@ -160,7 +160,7 @@ class DirectAnswerer:
         return AnswerResult(reply)
 
 
-def _untold(_attempt: AttemptStarted) -> None:
+def _ignore_attempt(_attempt: AttemptStarted) -> None:
     """The record has it."""
 
 
@@ -192,7 +192,7 @@ Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
 
 
 @dataclass(frozen=True, slots=True)
-class WithTools:
+class ToolAnswerer:
     """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
 
     engine: Engine
@@ -213,7 +213,7 @@ class WithTools:
         await wanted.began(run)
         return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
         """Go on with a run until the model has answered."""
         run = taken.run
         _, ended = await self.runner.result_of(run)
@@ -339,8 +339,8 @@ def _messages_of_round(round_: Round) -> list[Message]:
                 )
         parts.append(part)
     context = (Text(round_.context),) if round_.context.strip() else ()
-    said = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))
-    return [message for message in said if message.parts]
+    messages = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))
+    return [message for message in messages if message.parts]
 
 
 def _arguments(record: CallRecord) -> str:

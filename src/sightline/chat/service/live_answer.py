@@ -97,7 +97,7 @@ class Deltas:
         return had_any
 
     def _delta_message(self, number: int, growing: _Growing, text: str) -> JsonObject:
-        told: JsonObject = {
+        message: JsonObject = {
             "kind": "delta",
             "pair": self._pair,
             "block": number,
@@ -106,8 +106,8 @@ class Deltas:
             "text": text,
         }
         if growing.name and not growing.is_told:
-            told["name"] = growing.name
-        return told
+            message["name"] = growing.name
+        return message
 
 
 def _units(text: str) -> int:

@@ -10,7 +10,7 @@ from sightline.chat.core.lifecycle import INTERRUPTED
 from sightline.chat.core.pair import ChatAnswer, answer_of
 from sightline.chat.core.trouble import trouble_of
 from sightline.chat.service.answer_progress import AnswerProgress, revise
-from sightline.chat.service.answerer import Answerer, AnswerResult, TakenRun
+from sightline.chat.service.answerer import Answerer, AnswerResult, RunToResume
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.live_answer import partial_of
 from sightline.errors import Code, Fault
@@ -49,7 +49,7 @@ class ResumedRun(AnswerProgress):
             self._begun.set()
 
     async def _run_to_end(self) -> ChatFact:
-        taken = TakenRun(self._run, self._begun.set, self._on_rounds)
+        taken = RunToResume(self._run, self._begun.set, self._on_rounds)
         try:
             given = await self._abortable(self._answerer.take_up(taken, self._on_event, self._on_recorded))
         except WorkInterrupted:

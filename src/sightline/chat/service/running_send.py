@@ -118,8 +118,8 @@ class RunningSend(AnswerProgress):
     # --- an attempt ---
 
     async def _attempt(self, attempt: Attempt) -> Outcome:
-        told = self.sent.telemetry
-        budgeted, self._recorded = self._tracing.plan_telemetry(told[self._recorded :]), len(told)
+        telemetry = self.sent.telemetry
+        budgeted, self._recorded = self._tracing.plan_telemetry(telemetry[self._recorded :]), len(telemetry)
         self._deltas.restart()
         self._result, self._changes, self._sent = None, (), attempt.ids
         try:

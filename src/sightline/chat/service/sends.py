@@ -46,8 +46,8 @@ class Sends:
         self._models = models
         self._engine = engine
         self._hub = hub
-        self._answering = answering
-        self._underway: RunningSend | ResumedRun | None = None
+        self._answerer = answering
+        self._running: RunningSend | ResumedRun | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._remembered: BoundedCache[str, ViewSend] = BoundedCache(MOST_REMEMBERED)
@@ -62,11 +62,11 @@ class Sends:
     @property
     def paused(self) -> Quota | None:
         """What is waited for before the next attempt can go, if anything is."""
-        return None if self._underway is None else self._underway.paused
+        return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
         """What has come of the answer, while it comes."""
-        return self._underway.so_far if self._underway is not None and self._underway.pair == pair else None
+        return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
         """What was told of its last send, if that was not long ago."""
@@ -152,34 +152,34 @@ class Sends:
             if known.answer is not None and known.answer.run == run and not known.answer.is_partial:
                 return False
             await self._check_quiet()
-            taken = ResumedRun(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answering)
+            taken = ResumedRun(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer)
             await self._join(RunJoined(pair, run), pair)
-            self._underway = taken
+            self._running = taken
             self._task = asyncio.get_running_loop().create_task(self._over(taken.run(), taken.pair))
         await taken.wait_until_begun()
         return True
 
     async def cancel(self) -> None:
         """Break off what is under way; what has come of it is kept. The pair has ended when this returns."""
-        if self._underway is None:
+        if self._running is None:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
-        self._underway.cancel()
+        self._running.cancel()
         await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
         """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
-        if self._underway is None:
+        if self._running is None:
             raise Fault(Code.USAGE, "no send is waiting", hint="It has gone out, or was broken off.", status=409)
-        self._underway.resume(anyway=anyway)
+        self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
         """Let what is under way end within so many seconds, then break it off."""
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=grace)
-        if self._underway is not None:
-            self._underway.cancel("shutdown")
+        if self._running is not None:
+            self._running.cancel("shutdown")
         await self.wait_until_idle()
 
     # --- how it begins ---
@@ -194,7 +194,7 @@ class Sends:
     async def _check_quiet(self) -> None:
         if not self.sending:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
-        if self.sending or self._underway is not None:
+        if self.sending or self._running is not None:
             hint = "Wait for the answer, or break it off."
             raise _conflict_fault("already_sending", "an answer is still on its way", hint)
 
@@ -226,11 +226,11 @@ class Sends:
     ) -> str:
         await self._join(fact, pair)
         underway = RunningSend(
-            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answering
+            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer
         )
         self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
-        self._underway = underway
+        self._running = underway
         self._task = asyncio.get_running_loop().create_task(self._over(underway.run(first), pair))
         return pair
 
@@ -250,7 +250,7 @@ class Sends:
             # The log could not be added to, or another process has ended the pair; the record has the answer.
             _LOG.error("the end of %s could not be kept: %s", pair, fault.message)
         finally:
-            self._underway = None
+            self._running = None
             await self._chat.heartbeats.end()
 
 

@@ -56,9 +56,9 @@ class Compacting:
         with cancellation("user"):
             reply = await self.engine.ask(
                 prepare(prompt, looking.choice),
-                heard=_unheard,
-                tried=_unheard,
-                paused=_unheard,
+                heard=_ignore_event,
+                tried=_ignore_event,
+                paused=_ignore_event,
                 session=SESSION,
                 noted=add_exchange,
                 conversation=conversation_in(looking.view.topic),
@@ -94,7 +94,7 @@ def _pairs_in_order(history: ChatHistory, ids: Sequence[str]) -> list[MessagePai
     return sorted(pairs, key=lambda pair: history.key(pair.id))
 
 
-def _unheard(_told: object) -> None:
+def _ignore_event(_told: object) -> None:
     """The whole reply is what is wanted."""
 
 

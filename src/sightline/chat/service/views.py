@@ -218,7 +218,7 @@ class Views:
     def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
         self._models = models
-        self._answering = answering
+        self._answerer = answering
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
 
@@ -308,7 +308,7 @@ class Views:
         if not toolsets:
             return ()
         try:
-            return await self._answering.tools(toolsets)
+            return await self._answerer.tools(toolsets)
         except Fault as fault:
             looking.trouble = fault
             return ()
