@@ -305,7 +305,7 @@ def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path) -> N
         await news(watch, "waiting")
         decision = {"decision": "allowed", "rule": {"tool": "shell", "ruling": "allow"}, "always": True}
         refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
-        assert refused == (409, "nobody knows where the tool 'shell' comes from")
+        assert refused == (409, "it is not known where the tool 'shell' comes from")
         assert (await desk.call("runs/r_1"))["state"] == "waiting"
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed"}}})
         await task

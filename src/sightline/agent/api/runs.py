@@ -1,4 +1,4 @@
-"""Runs with tools over the API: looked at, decided on, stopped, and taken up again."""
+"""Runs with tools over the API: show, decide, stop and resume them."""
 
 import asyncio
 import logging
@@ -89,7 +89,7 @@ Joining: TypeAlias = Callable[[str, str], Awaitable[bool]]
 
 
 class Runs:
-    """Answers the calls below `/api/runs`. What is taken up here runs on behind the back of who wanted it; what was
+    """Answers the calls below `/api/runs`. What is resumed here runs in the background; what was
     begun for a pair of the chat goes on there, by `joining`."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Runs:
         return await self._runner.show(run)
 
     async def stop(self, run: str, body: StopWanted) -> RunShown:
-        """Break a run off, so that it can be taken up again."""
+        """Interrupt a run, so that it can be resumed."""
         await self._runner.show(run)
         self._runner.leave(run, now=body.now)
         return await self._runner.show(run)
@@ -145,7 +145,7 @@ class Runs:
             return await self._runner.show(run)
         tools = await self._toolsets.open_toolsets(await self._toolset_names(run))
         if now.state in ("running", "waiting"):
-            hint = "Only a run that was broken off can be taken up."
+            hint = "Only an interrupted run can be resumed."
             raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
         self._runner.questions.tell(run, body.mid_flight)
         if await self._join_chat_pair(run, now.origin):
@@ -164,7 +164,7 @@ class Runs:
         return await self._runner.show(run)
 
     async def close(self) -> None:
-        """Leave all runs as they stand, so that they can be taken up again."""
+        """Leave all runs, so that they can be resumed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -209,7 +209,7 @@ class Runs:
     def _over(self, task: "asyncio.Task[FinishedRun]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.warning("a run that was taken up has stopped: %s", error)  # its facts say how far it got
+            _LOG.warning("a resumed run has stopped: %s", error)  # its facts say how far it got
 
 
 def run_calls(runs: Runs) -> Calls:

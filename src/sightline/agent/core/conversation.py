@@ -151,7 +151,7 @@ class DialectCheck:
 
     def takes_ids(self, *rounds: tuple[str, ...]) -> bool:
         """Whether calls may have these ids, round by round, and every result still meets its own call."""
-        # Without an id only the name tells which call is meant.
+        # Without an id, only the name identifies the call.
         has_all = self.spoken in NAMES_RESULTS or all(all(ids) for ids in rounds)
         return has_all and _takes_ids(self, rounds)
 
@@ -198,7 +198,7 @@ _USER = Message("user", (Text("."),))
 
 
 class RunConversation:
-    """Grows by turns. `request` asks with all of it; what had to be changed for that is told as amendments."""
+    """Grows by turns. `request` asks with all of it; what had to be changed for that is reported as amendments."""
 
     def __init__(self, request: Request, spoken: str) -> None:
         self._spoken = spoken
@@ -245,7 +245,8 @@ class RunConversation:
         return next(name for n in count(2) if (name := f"{stem}_{n}") not in used)
 
     def add_turn(self, parts: tuple[Part, ...], *, is_open: bool = False) -> None:
-        """The model has spoken and called nothing. `is_open`: it will go on, and nobody speaks in between."""
+        """Add a turn of the model without calls. `is_open`: the model continues it without another message in
+        between."""
         kept = self._acceptable_parts(parts, () if is_open else (_USER,))
         self._append(self._turn(kept))
 
@@ -260,7 +261,7 @@ class RunConversation:
         self._relax()
 
     def add_words(self, text: str) -> None:
-        """Somebody tells the model something."""
+        """Add a text for the model in the user's name."""
         self._append(Message("user", (Text(text),)))
 
     def result_for(self, call: ToolCall, call_id: str, outcome: ToolOutcome) -> ToolResult:
@@ -273,7 +274,7 @@ class RunConversation:
             is_error=outcome.is_error or None,
             kind=call.kind,
             structured=outcome.structured,
-            bare=True,  # one text goes as a string also behind a request that somebody edited: not all take lists
+            bare=True,  # one text goes as a string also after an edited request: not every provider accepts lists
         )
 
     def _append(self, message: Message) -> None:
@@ -305,7 +306,7 @@ class RunConversation:
         return tuple(part for part in kept if isinstance(part, ToolCall))
 
     def _split_results(self, results: tuple[ToolResult, ...]) -> tuple[tuple[ToolResult, ...], tuple[Part, ...]]:
-        """The results with what they may hold, and what has to stand behind them in the user's name."""
+        """The results with what they may hold, and the parts that have to follow them in the user's name."""
         settled: list[ToolResult] = []
         moved: list[Part] = []
         for result in results:
@@ -316,7 +317,7 @@ class RunConversation:
                     continue
                 what = f"{type(part).__name__.lower()} of a result"
                 if self._check.takes(Message("user", (part,))):
-                    self.amend("part", what, "it stands behind the results")
+                    self.amend("part", what, "it follows the results")
                     moved.append(part)
                 else:
                     self.amend("part", what, f"{self._spoken} refuses it")
@@ -335,5 +336,5 @@ class RunConversation:
 
 
 def _plain(result: ToolResult) -> ToolResult:
-    """A result of the same call with nothing in it that anybody could refuse."""
+    """A result of the same call with nothing in it that a provider could refuse."""
     return msgspec.structs.replace(result, parts=(Text("."),), structured=None)

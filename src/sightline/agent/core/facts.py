@@ -1,6 +1,6 @@
 """A run as facts that are only ever added, and their form in a store.
 
-The answers that the loop was sent are facts themselves; beside them stand those that tell what was under way, because
+The answers that the loop was sent are facts themselves; others say what was under way, because
 a process can end between a step and its answer.
 """
 
@@ -18,12 +18,12 @@ from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
 
-NOBODY = ""
+NO_PROCESS = ""
 """The name of no process."""
 
 
 class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_began"):
-    """The run was told all that it knows, and whoever drives it what else it needs: the name of the provider, how its
+    """All that the run knows, and what its driver needs besides: the name of the provider, how its
     exchanges are labelled, where the run was wanted, and the route that its requests take, if one was configured."""
 
     request: Request
@@ -35,9 +35,10 @@ class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class RunTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_taken"):
-    """A process drives the run from here on; any other that did has to let it go. `NOBODY` does once it was left."""
+    """A process drives the run from here on; any other that did gives it up. It is `NO_PROCESS` once the run was
+    left."""
 
-    by: str = NOBODY
+    by: str = NO_PROCESS
 
 
 class RequestStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="request_started"):
@@ -54,7 +55,7 @@ class ToolStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 
 
 class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_finished"):
-    """A tool has come to its end; `context` is what hooks have the model told beside its result."""
+    """A tool has come to its end; `context` is the text of hooks for the model besides the result."""
 
     key: str
     outcome: ToolOutcome

@@ -21,7 +21,7 @@ BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "r
 """A tool limit that is used up exactly does not keep the model from answering with what it has."""
 
 BEFORE_USE: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds")
-"""Without a request left nobody would see what a tool answers, so it is not run."""
+"""Without a request left, no model would get the result, so the tool is not run."""
 
 _WORDS: dict[LimitName, str] = {
     "requests": "model requests",
@@ -38,7 +38,7 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The most of each; None means no limit, 0 means none at all. A limit of N requests means N requests.
 
     `repeats` is how often the same call may bring the same result, `mistakes` how many rounds in a row may hold a call
-    that could not be run. With `confirm` somebody is asked whether a limit is to be raised by half.
+    that could not be run. With `confirm` a person is asked whether a limit is raised by half.
     """
 
     requests: int | None = 50
@@ -71,8 +71,8 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds.
-    Where `is_estimated`, a provider told no usage: limits hold against the estimate, and the cost is not known."""
+    """What a run has used. `unmeasured` are the counts that are not known, so that their limits cannot be checked.
+    If `is_estimated`, a provider reported no usage: limits are checked against the estimate, the cost is unknown."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -96,7 +96,7 @@ class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A limit that has been reached. `raised` is what it would be raised to, None where nobody can raise it."""
+    """A limit that has been reached. `raised` is what it would be raised to, None if it cannot be raised."""
 
     name: LimitName
     limit: float
@@ -134,7 +134,7 @@ def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitNam
 
 
 def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
-    """The counts that the provider told, and where it told none the estimated ones."""
+    """The counts that the provider reported, and the estimated ones where it reported none."""
     usage = possible(usage)
     if usage is None or estimate is None:
         return usage or estimate
@@ -146,7 +146,7 @@ def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage:
-    """All that these replies took together; what none of them tells is None."""
+    """The sum of these usages; a count that none of them has is None."""
     known = [each for each in usages if each is not None]
 
     def total(name: str) -> int | None:
@@ -166,7 +166,7 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
 def charge(
     spent: RunUsage, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
 ) -> tuple[RunUsage, float | None]:
-    """What is spent after a reply with this usage, and what the reply cost, which no estimate tells. What cannot be
+    """The usage after a reply, and what the reply cost (None for an estimate). What cannot be
     counted is marked."""
     unmeasured: list[LimitName] = []
     tokens = cost = None

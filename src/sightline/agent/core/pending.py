@@ -33,7 +33,7 @@ DENIED: Final[dict[DeniedBy, str]] = {
     "rule": "A rule of this run does not allow this call.",
     "nobody": "This call was not run, because no one is there to approve it.",
 }
-"""What the model is told. It may reason with a user, try another way around a rule, and wait for no one in vain."""
+"""The result that the model gets for a denied call: a user may be persuaded, a rule may not."""
 
 
 @dataclass(slots=True)
@@ -66,13 +66,13 @@ class Pending:
         self.settle("limit", text_outcome(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
 
     def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
-        """It is not run because somebody does not want it."""
+        """Settle the call as denied."""
         self.denied_by = by
         self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
     def edit(self, arguments: JsonObject | str) -> None:
-        """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
-        assert self.ready is not None  # only a call that can be run is shown to anybody
+        """Replace the arguments: these run, and the model sees them as the ones that it asked for."""
+        assert self.ready is not None  # only a call that can be run is shown
         self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
         self.is_edited = True
 
@@ -124,7 +124,7 @@ class RunPolicy:
         self._cap = cap
 
     def ruling(self, pending: Pending, call: RunnableCall) -> Ruling:
-        """Whether the call may run, or somebody must be asked; if a rule denies it, it is settled with that."""
+        """Whether the call may run or a person must be asked. A call that a rule denies is settled here."""
         rule = self._policy.ruling(call.name, call.arguments)
         if rule.ruling == "deny":
             pending.deny(rule.reason, self._cap, "rule")

@@ -82,7 +82,7 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a run ended. `request` holds the whole conversation and can be gone on with. `reason` is why it was
+    """How a run ended. `request` holds the whole conversation and can be continued. `reason` is why it was
     cancelled."""
 
     why: Why

@@ -57,7 +57,7 @@ from sightline.model.request import Request
 class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`dialect` is the one that the provider speaks, to which every request will be written.
 
-    With `is_hooked` somebody looks at every call before it runs, also at those that a rule allows, and at the last
+    With `is_hooked` hooks see every call before it runs, also at those that a rule allows, and at the last
     reply before the run ends.
     """
 
@@ -77,7 +77,7 @@ class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise Fault(
                 Code.USAGE,
                 "there is a limit of cost, and the prices of this model are not known",
-                hint="Limit the tokens instead, or tell the prices in [models].",
+                hint="Limit the tokens instead, or set the prices in [models].",
             )
 
 
@@ -117,7 +117,7 @@ def read_reply(reply: Reply, source: str) -> ReplyOutcome:
 
 def _as_history(part: Part, *, same: bool) -> Part:
     """A part of a reply as a part of a request. In the dialect that it came from, its place tells writers what it was;
-    elsewhere that would point into a document that nobody has, and its unknown fields mean nothing."""
+    in another dialect, that place and unknown fields mean nothing."""
     if same:
         return part
     if isinstance(part, Text) and part.citations:
@@ -225,7 +225,7 @@ class ToolLoop:
         return reading.why
 
     def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
-        """Ask whether the run may end; None where the model is told to go on."""
+        """Ask whether the run may end; None if the model is to go on."""
         step = Rest(number)
         answer = self._accept_answer((yield step))
         if not isinstance(answer, Rested):
@@ -251,7 +251,7 @@ class ToolLoop:
     # --- limits ---------------------------------------------------------------------------------------
 
     def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
-        """The limit that ends the run here; None if there is none, or somebody has raised it."""
+        """The limit that ends the run here; None if there is none, or a person has raised it."""
         while (found := find_reached_limit(self._limits, self._spent, names)) is not None:
             if not (yield from self._confirm_limit(found)):
                 return found
@@ -286,7 +286,7 @@ class ToolLoop:
         return self._stop(fault.reason)
 
     def _stop(self, reason: CancelReason | None) -> Why:
-        """Why something was cut off: whoever drives the run does so too when its time is up."""
+        """Why the run was stopped: the driver stops it as well when its time is up."""
         self._reason = reason or self._reason
         late = self._late()
         if late is None:
@@ -295,7 +295,7 @@ class ToolLoop:
         return "limit"
 
     def _late(self) -> Reached | None:
-        """The limit of time, if it is reached and nobody can raise it."""
+        """The limit of time, if it is reached and cannot be raised."""
         found = find_reached_limit(self._limits, self._spent, ("seconds",))
         return None if found is None or found.raised is not None else found
 
@@ -364,7 +364,7 @@ class ToolLoop:
         return next(each for each in self._plan.toolbox.definitions if each.name == name)
 
     def _run_calls(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
-        """Run what may run; the limit that ended it, and what else the model is to be told."""
+        """Run what may run; the limit that ended it, and the text for the model besides the results."""
         found: Reached | None = None
         context = ""
         if _open(pending):
@@ -382,7 +382,7 @@ class ToolLoop:
         return found, context
 
     def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
-        """Settle what may not run, and ask about what nobody has decided beforehand."""
+        """Settle what may not run, and ask about calls that no rule decides."""
         waiting: list[tuple[Pending, RunnableCall]] = []
         allowed: list[str] = []
         for each, call in _open(pending):
@@ -406,7 +406,7 @@ class ToolLoop:
             waiting = [(each, call) for each, call in waiting if each.key in objections]
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
-        """Have the calls run for which there is room; what else the model is to be told."""
+        """Have the calls run for which there is room; the text for the model besides the results."""
         room = None if short is None else int(short.limit) - self._spent.tool_calls
         chosen = _open(pending)[:room]
         if not chosen:

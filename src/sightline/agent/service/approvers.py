@@ -20,7 +20,7 @@ Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
 
 
 class Approver(Protocol):
-    """Is asked, and takes the time that it takes; the run waits. To be cancelled means that nobody waits any more."""
+    """Decides for a run, which waits as long as it takes. It is cancelled when the run is stopped."""
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
         """What is decided about each call, by its key; one that is left out is not run."""
@@ -36,7 +36,7 @@ class Approver(Protocol):
 
 
 class Watcher(Protocol):
-    """Is told what no fact of a run tells, as it happens."""
+    """Gets what happens in a run and is no fact of it."""
 
     def on_pause(self, wait: Wait) -> None:
         """The next request waits for the provider's limits."""
@@ -48,7 +48,7 @@ class Watcher(Protocol):
 
 
 Said: TypeAlias = bool | str | dict[str, Json] | Decision
-"""What can be said of a call: yes or no, why not, other arguments to run it with, or a decision in full."""
+"""A verdict on a call: yes or no, a reason against it, other arguments to run it with, or a whole decision."""
 
 Judge: TypeAlias = Callable[[RunnableCall], Said | Awaitable[Said]]
 Approval: TypeAlias = Literal["yes"] | Judge
@@ -84,7 +84,7 @@ class Judging:
 
 
 def deny_unattended(_call: RunnableCall) -> Said:
-    """Decides where there is nobody who could: a hook may want a person even for what a rule allows."""
+    """The decision where no person can be asked: a hook may want one even for what a rule allows."""
     return Denied(by="nobody")
 
 
@@ -113,11 +113,11 @@ class _Open(Generic[T]):
 
 
 class Questions:
-    """An approver for whom others answer: `decide`, `confirm_with` and `tell`. `changed` hears when some are answered.
+    """An approver whose answers come from the page: `decide`, `confirm_with` and `tell`. `changed` is called after
+    each.
 
-    Calls can be decided one by one; the run goes on when all are. What is told of interrupted calls before anybody asks
-    is remembered until then.
-    """
+    Calls can be decided one by one; the run goes on when all are. Answers about interrupted calls that come before the
+    question is remembered until then."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
@@ -133,33 +133,33 @@ class Questions:
         return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """Wait until somebody says whether the limit is raised."""
+        """Wait for the decision whether the limit is raised."""
         return await _answer_question(self._limits, run, set(), {})
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """Wait until somebody has said of each call whether it runs again."""
+        """Wait for the decision of each call whether it runs again."""
         answers = self._early_answers.pop(run, {})
         return await _answer_question(self._interrupted, run, {call.key for call in calls}, answers)
 
     def open_keys(self, run: str) -> frozenset[str]:
-        """The keys of calls that somebody is asked about and has not answered."""
+        """The keys of calls with an open question."""
         asked = (self._calls.get(run), self._interrupted.get(run))
         return frozenset(key for each in asked if each is not None for key in each.keys)
 
     # --- answering ---
 
     def decide(self, run: str, decisions: Mapping[str, Decision]) -> None:
-        """What somebody decided about calls."""
+        """Decide about calls."""
         self._add(self._calls, run, decisions, "no call of this run waits for a decision")
 
     def confirm_with(self, run: str, *, goes_on: bool) -> None:
-        """Whether somebody raises the limit."""
+        """Decide whether the limit is raised."""
         question = _open(self._limits, run, "no limit of this run waits to be confirmed")
         question.done.set_result(goes_on)
         self._changed(run)
 
     def tell(self, run: str, answers: Mapping[str, Interrupted]) -> None:
-        """What becomes of calls that were interrupted: now, or when the run is taken up."""
+        """Decide about interrupted calls: now, or when the run is resumed."""
         if run in self._interrupted:
             self._add(self._interrupted, run, answers, "")
         else:

@@ -9,7 +9,7 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NOBODY, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
+from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.quota import line_of
 from sightline.agent.core.rounds import FinishedRun
@@ -118,8 +118,8 @@ class RunnerContext:
 
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
-    """Who takes part in one run: its tools, who decides, its hooks, who hears what the model says as it comes, who
-    hears of each fact of its exchanges, who watches it otherwise, and who lets its requests go."""
+    """What takes part in one run: its tools, the approver, its hooks, the listener to events of the answer, the
+    listener to facts of its exchanges, the watcher, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
@@ -133,9 +133,9 @@ class RunParticipants:
 @dataclass
 class RunDriver:
     """A run on its way. `waits_for` is the question to a person that is open, `held` the exchange whose request a
-    person holds, `paused` what its next request waits for, `progress` what running tools tell of themselves; with
+    person holds, `paused` what its next request waits for, `progress` what running tools report; with
     `is_stepping` each request is held. `before` is how long earlier processes took, `opening` how the next request is
-    sent. `changed` hears whenever the run can be seen differently.
+    sent. `changed` is called whenever the run is to be shown anew.
     """
 
     standing: RunState
@@ -187,7 +187,7 @@ class RunDriver:
         )
 
     async def through(self) -> FinishedRun:
-        """Drive it to its end. A run that somebody leaves raises a fault of that, and has no end yet."""
+        """Drive it to its end. A run that is left raises a fault, has no end, and can be resumed."""
         with cancellation("user") as self._cancellation:
             timer = asyncio.get_running_loop().create_task(self._stop_at_time_limit())
             try:
@@ -244,7 +244,7 @@ class RunDriver:
     async def _record(self, answer: Answer) -> None:
         """Append the answer before the loop gets it: a process that resumes the run sends it again."""
         if self.stop_signal.is_leaving and isinstance(answer, RunStopped):
-            await self.log.note(RunTaken(NOBODY))  # this process may live on, and any other can resume the run
+            await self.log.note(RunTaken(NO_PROCESS))  # this process may live on, and any other can resume the run
             hint = f"Go on with it: sightline resume {self.log.run}"
             raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
         await self.log.note(answer)
@@ -354,7 +354,7 @@ class RunDriver:
         return Used(using.outcomes, self._elapsed_seconds(), using.context)
 
     def _report_progress(self, key: str, words: str) -> None:
-        """Tools may tell more than anybody can look at."""
+        """Announce progress at intervals: a tool may report more than a page can show."""
         self.progress[key] = words
         now = self.means.engine.clock.monotonic()
         if now - self._progress_announced >= _OFTEN:
@@ -386,8 +386,8 @@ class RunDriver:
             self.waits_for = None
 
     async def _answer_rest(self, step: Rest) -> Rested:
-        """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
-        said, and to let the model go on would ask the same hook again and again."""
+        """Whether the run may end. A hook that failed makes it a failure: its verdict is not known, and
+        to let the model continue would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
         verdict = await self._hook_points.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
         words = failure = ""

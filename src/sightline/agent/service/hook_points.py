@@ -61,7 +61,7 @@ class HookPoints:
         )
 
     async def stop(self, number: int, reply: Reply, *, is_active: bool) -> HookVerdict | None:
-        """The model has said its last word."""
+        """Before the end of the run, after the last reply."""
         return (
             None
             if self.hooks is None
@@ -97,8 +97,8 @@ Deciding: TypeAlias = Callable[[Approve], Awaitable[Mapping[str, Decision]]]
 
 @dataclass
 class CallApproval:
-    """Decides. `contexts` are what hooks have the model told, by the key of the call; `by_hook` the arguments that they
-    wrote, which are shown to the person and run if nobody objects."""
+    """Decides about calls. `contexts` are texts of hooks for the model, by the key of the call; `by_hook` the arguments
+    that they wrote, which the person sees, and which run unless the person changes them."""
 
     look: Looking
     decide: Deciding
@@ -129,7 +129,8 @@ class CallApproval:
         return decisions
 
     def _hook_objection(self, key: str, objection: str) -> Decision | None:
-        """Arguments of a hook that cannot be used are nobody's to correct; a person's are asked about again."""
+        """Deny a call whose arguments a hook changed to invalid ones. Invalid arguments of a person are asked about
+        again."""
         if self.by_hook.pop(key, None) is None:
             return None
         return Denied(f"It changed the arguments to some that cannot be used: {objection}", by="hook")

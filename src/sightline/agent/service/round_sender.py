@@ -45,7 +45,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class RunGate:
-    """Lets the requests of a run go where whoever began it sees to the account's limits. `admitted` returns when one
+    """Admits the requests of a run whose caller watches the account's limits. `admitted` returns when one
     can go, with what to call once it is on its way or never will be; `max_wait` is the longest wait that a provider may
     ask for before another attempt."""
 
@@ -58,12 +58,12 @@ async def _at_once(_prepared: Prepared) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """Nobody kept a place for it."""
+    """The request of a run without a gate has no place to free."""
 
 
 @dataclass
 class RoundSender:
-    """Asks the model of a run. `held` hears whether a person is waited for before the request goes out, `paused` how
+    """Asks the model of a run. `held` gets the exchange that waits for a person, `paused` how
     long the provider's limits are waited for, and None once they are not, `noted` of each fact of its exchanges.
 
     `is_stream` is how the run was begun; what a person makes of that in a body counts from then on. Where there is a
@@ -132,7 +132,7 @@ class RoundSender:
         self.heard(event)
 
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
-        """What is counted where the provider does not tell."""
+        """The estimated usage if the provider does not report all of it."""
         usage = usage_of(reply.usage, None)
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return None
@@ -243,7 +243,7 @@ def _is_whole(facts: Sequence[FactEntry]) -> bool:
 
 
 def _tells_its_end(choice: ModelChoice) -> bool:
-    """Some servers say of a reply that was cut that it is complete, which is put right only when it is heard."""
+    """Some servers call a truncated reply complete, which is corrected only while the reply is read."""
     return choice.provider.quirks.reports_length or choice.dialect != "openai-responses"
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from sightline.agent.core.facts import NOBODY, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, write
+from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, write
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import RunnableCall
@@ -127,14 +127,14 @@ class PastRuns:
         if any(isinstance(each.fact, RunEnded) for each in facts):
             return "ended"
         drivers = [each.fact.by for each in facts if isinstance(each.fact, RunTaken)]
-        is_driven = bool(drivers) and drivers[-1] != NOBODY and self.is_alive(drivers[-1])
+        is_driven = bool(drivers) and drivers[-1] != NO_PROCESS and self.is_alive(drivers[-1])
         return "running" if is_driven else "interrupted"
 
     async def show(self, run: str) -> RunShown:
         """All of a run."""
         facts = await self.facts(run)
         standing, state = stand([each.fact for each in facts]), self.state(facts)
-        # The calls that ran when the process ended are the first question of whoever resumes the run.
+        # The calls that ran when the process ended are asked about first when the run is resumed.
         question = standing.mid_flight or None if state == "interrupted" else None
         return show_run(run, facts, standing, Looked(state, question))
 

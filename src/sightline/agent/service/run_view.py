@@ -113,14 +113,14 @@ def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State
 
 def _began(facts: Sequence[TimedFact]) -> RunBegan:
     began = facts[0].fact
-    assert isinstance(began, RunBegan)  # without it nobody could tell how the run stands
+    assert isinstance(began, RunBegan)  # without it the run has no state
     return began
 
 
 def _show_usage(standing: RunState) -> SpentShown:
     spent = standing.run.spent
     shown = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
-    if spent.is_estimated:  # the provider told no usage: what is shown of it is an estimate
+    if spent.is_estimated:  # the provider reported no usage, so the counts are an estimate
         shown["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
     return SpentShown(**shown | {"cost": spent.known_cost})
 

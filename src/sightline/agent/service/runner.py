@@ -1,4 +1,4 @@
-"""Runs of the tool loop for everybody who wants one: begun, taken up again, stopped, and looked at."""
+"""Runs of the tool loop: begin, resume, stop and show them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ EVENT = "run"
 class RunnerOptions:
     """What a program gives its runs besides an engine and a logbook. `make_id` names exchanges.
 
-    `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
+    `process` is the name of this process, and `is_alive` says of such a name whether that process still runs.
     """
 
     catalog: Catalog
@@ -59,7 +59,7 @@ class RunnerOptions:
 
 @dataclass
 class Runner:
-    """One for a process. `questions` is the page: it decides where nobody else was named who does."""
+    """One for a process. `questions` is the page: the approver of runs that have no other."""
 
     engine: Engine
     logbook: Logbook
@@ -104,8 +104,8 @@ class Runner:
         """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
 
         The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
-        those of the model. `opening` is how its first request is sent, `told` hears each fact of the run, `gate` lets
-        its requests go. To be cancelled leaves a run that can be taken up again.
+        those of the model. `opening` is how its first request is sent, `on_fact` gets each fact of the run, `gate` lets
+        its requests go. Cancelling leaves a run that can be resumed.
         """
         plan = _complete_plan(plan, choice, tools, is_hooked=hooks is not None)
         if isinstance(wanted, Prompt):
@@ -136,7 +136,7 @@ class Runner:
         watcher: Watcher | None = None,
     ) -> FinishedRun:
         """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
-        running is asked about. `begun` hears once nothing keeps it from going on."""
+        running is asked about. `begun` is called once the run goes on."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
@@ -157,7 +157,7 @@ class Runner:
         if begun is not None:
             begun()
         task = asyncio.current_task()
-        assert task is not None  # whoever awaits this has one
+        assert task is not None  # a coroutine runs in a task
         self._tasks.add(task)
         try:
             return await drive.through()
@@ -167,7 +167,7 @@ class Runner:
             self._announce(run, len(drive.log.timed_facts), self._past.state(drive.log.timed_facts))
 
     async def leave_all(self) -> None:
-        """Let go of every run as it stands, because the process ends: what runs is cut off, and can be taken up."""
+        """Leave every run, because the process ends. Running work is interrupted, and the runs can be resumed."""
         tasks = list(self._tasks)
         for drive in self._drives.values():
             drive.cancel_because("shutdown")
@@ -180,14 +180,14 @@ class Runner:
         self._drive(run).stop_signal.stop(now=now)
 
     def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
-        """Leave a run that is driven here so that it can be taken up again: once what is under way has ended, or at
+        """Leave a run that is driven here so that it can be resumed: once what is under way has ended, or at
         once."""
         drive = self._drive(run)
         drive.cancel_because(reason)
         drive.stop_signal.leave(now=now)
 
     def cancel_because(self, run: str, reason: CancelReason) -> None:
-        """Whoever drives this run is about to cancel it, for this reason."""
+        """Set the reason before the run is cancelled."""
         self._drive(run).cancel_because(reason)
 
     def step(self, run: str, *, is_on: bool) -> None:
@@ -224,7 +224,7 @@ class Runner:
         return so_far(drive.log.timed_facts, drive.standing)
 
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
-        """The rounds of a run that nobody drives, and how it ended, if it has."""
+        """The rounds of a run that is not driven here, and its end, if it has one."""
         facts = await self._past.facts(run)
         standing = stand([each.fact for each in facts])
         return so_far(facts, standing), standing.ended
@@ -311,4 +311,4 @@ def _not_left(run: str, state: State) -> Fault:
 
 
 def _ignore_event(_event: StreamEvent) -> None:
-    """The record holds what was said."""
+    """The record has all events."""

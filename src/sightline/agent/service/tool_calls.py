@@ -21,7 +21,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
 
-INTERRUPTED = "This call was interrupted, and nobody knows how far it got. It was not run again."
+INTERRUPTED = "This call was interrupted, and it is not known how far it got. It was not run again."
 
 After: TypeAlias = Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerdict | None]]
 """What hooks say of an outcome."""
@@ -47,7 +47,7 @@ class ToolRunner:
         self.outcomes, self.contexts = dict(outcomes), {**contexts}
 
     async def use(self, step: Use) -> None:
-        """Run what has no outcome yet; none is begun once somebody wants to stop."""
+        """Run what has no outcome yet; none is started once the run is to stop."""
         for batch in batches(step.calls):
             todo = [call for call in batch if call.key not in self.outcomes]
             if self.stop_signal.is_set:
@@ -69,7 +69,7 @@ class ToolRunner:
 
     @property
     def context(self) -> str:
-        """All that the model is told beside the results."""
+        """The text for the model besides the results."""
         return "\n".join(words for words in self.contexts.values() if words)
 
     async def _run(self, number: int, call: RunnableCall) -> None:

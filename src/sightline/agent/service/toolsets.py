@@ -18,7 +18,7 @@ Opening: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
 
 
 class Toolsets:
-    """`names` are those of the configuration: nobody who uses them can name a file or a command."""
+    """`names` are those of the configuration: a caller cannot name a file or a command."""
 
     def __init__(self, names: Sequence[str], opening: Opening) -> None:
         self.names = tuple(names)

@@ -29,11 +29,11 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
 _BEFORE: frozenset[Stage] = frozenset({"preflight", "waiting", *_BEGINNINGS})
-"""What is told of an attempt before it is made; everything else is what came of the one before."""
+"""Stages before an attempt; all others belong to the attempt before."""
 
 
 class SendTracing:
-    """`exchange` is the latest one. `mask` takes secrets out of what is told."""
+    """`exchange` is the latest one. `mask` removes secrets from the telemetry."""
 
     def __init__(self, hub: Hub, now: Callable[[], float], mask: Callable[[str], str]) -> None:
         self.exchange = ""
@@ -63,7 +63,7 @@ class SendTracing:
                 self._next += 1
                 try:
                     self._hub.record([budgeted])
-                except Fault as fault:  # the answer is worth more than what is told of it
+                except Fault as fault:  # the answer is worth more than its telemetry
                     _LOG.error("telemetry of %s could not be recorded: %s", self.exchange, fault.message)
                     self._hub.owe([budgeted])
 

@@ -46,7 +46,7 @@ def conversation_in(topic: str) -> str:
 
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
-"""Is told all that a run has come to, whenever that is more than words: calls, and what tools say."""
+"""Gets all rounds of a run so far, whenever a call or a result is new."""
 
 
 async def measure(engine: Engine, final: Prepared) -> Estimate:
@@ -58,15 +58,15 @@ async def measure(engine: Engine, final: Prepared) -> Estimate:
 
 
 async def _ignore_run(_run: str) -> None:
-    """Nobody wants to know."""
+    """The caller does not need the id."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
-    each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256`
-    its first request is refused if another body would go out."""
+    each round; `budgeted` is what the record shall know of how it was planned. `began` is called with the id of a run
+    before that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256` its first
+    request is refused if another body would go out."""
 
     pair: str
     prepared: Prepared
@@ -82,7 +82,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunToResume:
-    """A run that goes on from where it was broken off. `begun` hears once nothing keeps it from that, `went` of how
+    """A run to resume. `begun` is called once it goes on, `went` with how
     far it has come."""
 
     run: str
@@ -103,10 +103,10 @@ class AnswerResult:
 
 
 class Answerer(Protocol):
-    """Whoever gets answers. To be cancelled means that a person has broken it off."""
+    """Gets answers. Cancelling it means that a person has aborted the send."""
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """What a model is told of these tools; a fault where one of them cannot be had."""
+        """The tools as the model sees them; a fault if one of them is not available."""
         ...
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
@@ -118,7 +118,7 @@ class Answerer(Protocol):
         ...
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """What a run has come to that nobody drives: with a fault, unless it came to its own end."""
+        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself."""
         ...
 
 
@@ -139,7 +139,7 @@ class DirectAnswerer:
         raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """Nobody knows here."""
+        """There are no runs here."""
         return None
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
@@ -188,7 +188,7 @@ class Equipment(Tools, Protocol):
 
 
 Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
-"""The tools of these names, opened before or now, and closed by whoever opens them; a fault where that cannot be."""
+"""The tools of these names, opened before or now, and closed by what opened them; a fault if they are not available."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +201,11 @@ class ToolAnswerer:
     kept: KeptRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """What a model is told of these tools."""
+        """The tools as the model sees them."""
         return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
-        """Run until the model has answered. A person who breaks it off leaves a run that can be taken up."""
+        """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
             return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
         tools = await self.equipping(wanted.toolsets)
@@ -217,7 +217,7 @@ class ToolAnswerer:
         """Go on with a run until the model has answered."""
         run = taken.run
         _, ended = await self.runner.result_of(run)
-        if ended is not None:  # somebody has taken it up elsewhere
+        if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
         names = (await self.runner.began(run)).origin.get("toolsets")
         tools = await self.equipping(tuple(map(str, names)) if isinstance(names, list) else ())
@@ -246,7 +246,7 @@ class ToolAnswerer:
             return None
         if ended is not None and ended.rounds:
             return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
-        fault = Fault(Code.CANCELLED, "the run was broken off", hint="Take it up.", reason="interrupted")
+        fault = Fault(Code.CANCELLED, "the run was interrupted", hint="Resume it.", reason="interrupted")
         return AnswerResult(Reply(fault=fault), tuple(messages_of(rounds)), run)
 
     async def _driven(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
@@ -262,7 +262,7 @@ class ToolAnswerer:
         return await running
 
     def _on_fact(self, run: str, fact: RunFact, went: Going) -> None:
-        """What a tool said, and how its call was changed, is told as soon as it is known."""
+        """Report results of tools and changed calls as soon as they are known."""
         if isinstance(fact, RequestStarted | Replied | ToolStarted | ToolFinished):
             went(self._so_far(run))
 
@@ -312,13 +312,13 @@ def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
 
 
 def messages_of(rounds: Sequence[Round]) -> list[Message]:
-    """Rounds as they stand in an answer."""
+    """Rounds as the messages of an answer."""
     return [message for each in rounds for message in _messages_of_round(each)]
 
 
 def _messages_of_round(round_: Round) -> list[Message]:
-    """A round as messages: what the model said, what came of its calls, under the ids that were sent, and what hooks
-    had it told besides."""
+    """A round as messages: the model's turn, the results of its calls under the ids that were sent, and the text of
+    hooks."""
     records = iter(round_.calls)
     parts: list[Part] = []
     results: list[Part] = []

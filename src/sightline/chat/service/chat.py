@@ -118,7 +118,7 @@ class Chat:
         self._recovering = recovering
 
     def announce(self, value: JsonObject) -> None:
-        """Tell whoever watches."""
+        """Announce news to the watchers."""
         self._hub.announce(EVENT, value)
 
     def touch(self, pair: str) -> None:
@@ -127,7 +127,7 @@ class Chat:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody would hear of it."""
+        """Whether anything watches."""
         return self._hub.is_watched
 
     async def load(self) -> ChatHistory:
@@ -141,12 +141,12 @@ class Chat:
         return self.history
 
     def follow(self) -> None:
-        """Look from now on, as long as anybody watches, whether another process has added something."""
+        """Check from now on, as long as anything watches, whether another process has added facts."""
         if self._following is None and self._hub.is_watched:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def warm(self) -> None:
-        """Load the history before anybody asks for it, so that whoever does need not wait."""
+        """Load the history in the background, so that the first caller need not wait."""
         self._warming = asyncio.get_running_loop().create_task(self._warm())
 
     async def close(self) -> None:
@@ -228,7 +228,7 @@ class Chat:
     async def _try_to_open(self) -> None:
         try:
             await self.load()
-        except Fault as fault:  # whoever asks for the chat is told
+        except Fault as fault:  # the next caller of load gets the fault
             _LOG.warning("the chat could not be read: %s", fault.message)
 
     def _announce_facts(self, applied: Sequence[tuple[ChatFact, HistoryChange]]) -> None:

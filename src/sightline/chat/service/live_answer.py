@@ -41,10 +41,10 @@ class _Growing:
 
 
 class Deltas:
-    """What was added to the blocks of one pair's answer. `tell` gets it while `is_watched` says that somebody listens;
-    where nobody does, nothing is put together, and only counted.
+    """What was added to the blocks of one pair's answer. `tell` gets it while `is_watched`;
+    otherwise characters are only counted.
 
-    The first words are told at once. Places are counted as pages count them, in units of UTF-16.
+    The first words are sent at once. Offsets count units of UTF-16, as pages do.
     """
 
     def __init__(self, pair: str, tell: Callable[[JsonObject], None], is_watched: Callable[[], bool]) -> None:
@@ -155,14 +155,14 @@ class LiveAnswer:
             case PartReceived(part=part, value=value) if is_shown(value):
                 self._block(part)
             case SignatureReceived(part=part) | CitationReceived(part=part):
-                self._block(part)  # of a reasoning that nobody may read there is nothing else
+                self._block(part)  # an encrypted reasoning has nothing else
             case Ended():
                 self._has_ended = True
             case _:
                 pass
 
     def went(self, messages: tuple[Message, ...]) -> None:
-        """This is all so far, with what tools have said; another reply begins behind it."""
+        """Replace the rounds so far, with the results of tools; another reply follows."""
         self._rounds = list(messages)
         self._before = len(blocks_of(ChatAnswer(messages=messages)))
         self._begin()
@@ -178,7 +178,7 @@ class LiveAnswer:
         return not self._rounds and not self._parts
 
     def _end_round(self) -> None:
-        """Another reply begins behind what tools have said, which is with whoever runs them."""
+        """Another reply begins; the results of tools come with `went`."""
         self._rounds = list(self.answer.messages)
         self._before += len(self._parts)
         self._begin()
@@ -198,7 +198,7 @@ class LiveAnswer:
 
 
 def partial_of(answer: ChatAnswer, finish: str, exchange: str, at: float) -> ChatAnswer | None:
-    """What had come of an answer that was broken off; None where nothing had."""
+    """The part of an aborted answer that had come; None if nothing had."""
     if not answer.messages:
         return None
     return msgspec.structs.replace(answer, finish=finish, exchange=exchange, at=at)

@@ -78,7 +78,7 @@ class RunningSend(AnswerProgress):
     def resume(self, *, anyway: bool) -> None:
         """Wait no longer; a fault where it does not wait."""
         if self._resumed is None or self._resumed.done():
-            raise Fault(Code.USAGE, "no send is waiting", hint="It has gone out, or was broken off.", status=409)
+            raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._resumed.set_result(Resumed(anyway))
 
     async def run(self, step: Step) -> None:
@@ -214,7 +214,7 @@ class RunningSend(AnswerProgress):
         return msgspec.structs.replace(answer, usage=given.usage) if given.run else answer
 
     def _partial(self, finish: str) -> ChatAnswer | None:
-        """What has come of an answer that is not whole; of a run, with what its tools have said."""
+        """The partial answer; that of a run has the results of its tools."""
         given, exchange, now = self._result, self._tracing.exchange, self._engine.clock.now()
         came = self._live.answer if given is None else answer_of(given.reply, rounds=given.rounds)
         answer = partial_of(came, finish, exchange, now)

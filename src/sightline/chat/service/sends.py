@@ -30,13 +30,13 @@ from sightline.wire.cache import BoundedCache
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
 MOST_REMEMBERED = 64
-"""Of so many sends it is remembered what was told of them; the record has all."""
+"""The telemetry of so many sends is kept in memory; the record has all."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Sends:
-    """Starts sends and lets them be broken off. Whoever starts one need not wait for its end."""
+    """Starts sends, which go on in the background, and aborts them."""
 
     def __init__(
         self, chat: Chat, views: Views, models: Models, *, engine: Engine, hub: Hub, answering: Answerer
@@ -69,7 +69,7 @@ class Sends:
         return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
-        """What was told of its last send, if that was not long ago."""
+        """The telemetry of its last send, if that is still in memory."""
         sent = self._remembered.peek(pair)
         return () if sent is None else sent.telemetry
 
@@ -170,7 +170,7 @@ class Sends:
     def resume(self, *, anyway: bool) -> None:
         """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
         if self._running is None:
-            raise Fault(Code.USAGE, "no send is waiting", hint="It has gone out, or was broken off.", status=409)
+            raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
@@ -235,7 +235,7 @@ class Sends:
         return pair
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
-        """The fact with which a pair begins to wait; others see that somebody is there for it."""
+        """Append the fact with which a pair begins to wait, with heartbeats for other processes."""
         await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)

@@ -109,7 +109,7 @@ class ChatService:
     compacting: Compacting
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds; what does not is broken off, and kept as far as it came."""
+        """Let what is under way end within so many seconds; what does not is aborted, and kept as far as it came."""
         await self.sends.close(grace)
         await self.chat.close()
 
@@ -129,7 +129,7 @@ def chat_service(
     is_alive: Callable[[str], bool] = lambda _process: True,
 ) -> ChatService:
     """The chat of a logbook; it is read when it is first asked for. `process` is a name that no other process has, with
-    its machine before a colon, and `is_alive` tells of such a name of this machine whether that process still runs."""
+    its machine before a colon, and `is_alive` says of such a name of this machine whether that process still runs."""
     asking = answering or DirectAnswerer(engine)
     chat = Chat(
         logbook,

@@ -43,7 +43,7 @@ _Key: TypeAlias = tuple[str, str, str, str, float, bytes]
 @dataclass(frozen=True, slots=True)
 class Models:
     """Reads the catalogue and what was learned. What was counted is counted once for all views. `preferred` is the
-    model that is asked where nobody has said any; without it, the catalogue says which."""
+    model that is asked by default; without it, the catalogue chooses."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -53,18 +53,18 @@ class Models:
 
     @property
     def default(self) -> str:
-        """The name of the model that is asked where nobody has said any."""
+        """The name of the model that is asked by default."""
         if self.preferred:
             return self.preferred
         choice = default_choice(self.catalog, self.has_key)
         return f"{choice.provider_name}/{choice.model}"
 
     def resolve(self, name: str) -> ModelChoice:
-        """Whom this name means; a fault where it means nobody."""
+        """The model that this name means; a fault if there is none."""
         return choose(self.catalog, name, has_key=self.has_key)
 
     def find(self, name: str) -> ModelChoice | None:
-        """Whom this name means, None where it means nobody any more."""
+        """The model that this name means; None if there is none any more."""
         try:
             return self.resolve(name)
         except Fault:
@@ -115,7 +115,7 @@ class Rows:
 
     @property
     def start(self) -> int:
-        """The row of the first pair that goes along; the number of rows where none does."""
+        """The row of the first pair that is sent; the number of rows if none is."""
         start = self._view.start
         return self.total if start == len(self._visible) else self._row(start)
 
@@ -158,7 +158,7 @@ _LONGEST_NAME = 200
 
 
 class ViewSend:
-    """A send from a view: its pair, what was told of it, and how it ended, once it has."""
+    """A send from a view: its pair, its telemetry, and how it ended, once it has."""
 
     def __init__(self, pair: str, view: View) -> None:
         self.pair = pair
@@ -173,7 +173,7 @@ class ViewSend:
 
     @property
     def trim_summary(self) -> str:
-        """What a person is told of pairs that were left out; empty where none was."""
+        """The notice about pairs that were left out; empty if none was."""
         return "" if self.ending is None else trim_summary(self.ending)
 
     @property
@@ -187,7 +187,7 @@ def _context_of(view: View) -> tuple[int, str, ChatSettings]:
 
 
 class Looking:
-    """One page's view. `model` is the one that was selected, empty where nobody has; the one at hand is `view.model`,
+    """One page's view. `model` is the one that was selected, empty if none was; the one at hand is `view.model`,
     and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
 
     def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
@@ -201,19 +201,19 @@ class Looking:
 
     @property
     def rows(self) -> Rows:
-        """What stands on screen now."""
+        """The rows on screen now."""
         return Rows(self.view)
 
     @property
     def counter(self) -> ContextCounter:
-        """How many pairs go along; with what the last send left out, as long as filter, model and settings are the
+        """How many pairs are sent; with what the last send left out, as long as filter, model and settings are the
         same."""
         last = self.last
         return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
 
 
 class Views:
-    """By the ids that pages give them. Each hears of every change."""
+    """Views by the ids that pages give them. Each gets every change of the history."""
 
     def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
@@ -269,7 +269,7 @@ class Views:
         return looking
 
     def mask_question(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
-        """A question without the configured keys: so it stands in the history, and what is visible is what is sent."""
+        """A question without the configured keys: so it is in the history, and what is visible is what is sent."""
         masked = self._chat.mask
         return masked(text), tuple(Text(masked(each.text)) if isinstance(each, Text) else each for each in attachments)
 
@@ -314,7 +314,7 @@ class Views:
             return ()
 
     def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
-        """The model for the next question. One that nobody selected may be gone: that of a topic, or of an old pair."""
+        """The model for the next question. One that was not selected may be gone: a topic's, or an old pair's."""
         if not selected:
             for newest in (self._chat.history.newest, None):
                 name = model_at_hand("", topic, newest, "")
