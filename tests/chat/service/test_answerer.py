@@ -1,4 +1,4 @@
-"""Questions of a topic with tools: the answer is a run, and the pair has all of its rounds."""
+"""Answers by one request, and by a run with tools."""
 
 import asyncio
 from pathlib import Path
@@ -15,13 +15,16 @@ from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import answer_result_of
+from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, RunToResume, answer_result_of
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
 from sightline.errors import Code, Fault
+from sightline.model.events import StreamEvent
 from sightline.model.exchange import Budgeted
 from sightline.model.request import Request
 from sightline.model.usage import Usage
+from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import ChatStage, overflows, play
+from tests.chat.service.chat_stage import says as answering_says
 from tests.chat.service.chat_stage import says as speaks
 from tests.chat.service.workshop import Workshop, begin, runner_of, stories
 from tests.holding import held, let_go
@@ -328,3 +331,41 @@ def test_what_a_person_allowed_for_all_runs_is_not_asked_about(tmp_path: Path) -
         await stage.service.sends.cancel()
 
     play(story, tmp_path, **stories(workshop))
+
+
+def test_an_answer_is_one_request_with_the_label_of_the_chat(tmp_path: Path) -> None:
+    async def story(stage: ChatStage) -> None:
+        await stage.begin()
+        stage.upstream.script = [answering_says("ok")]
+        prepared = (await stage.service.previews.preview("v", "hello")).prepared
+        assert prepared is not None
+        heard, noted = list[StreamEvent](), list[FactEntry]()
+        wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
+        given = await DirectAnswerer(stage.engine).answer(wanted, heard.append, noted.append)
+        assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
+        assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]
+        assert len(noted) == 4
+        assert heard
+
+    play(story, tmp_path)
+
+
+def test_there_are_no_tools_without_a_runner(tmp_path: Path) -> None:
+    async def story(stage: ChatStage) -> None:
+        with pytest.raises(Fault, match="no tools hands, feet here"):
+            await DirectAnswerer(stage.engine).tools(("hands", "feet"))
+        with pytest.raises(Fault, match="the run r_1 needs tools"):
+            await DirectAnswerer(stage.engine).take_up(
+                RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
+            )
+        assert await DirectAnswerer(stage.engine).result_of_run("r_1") is None
+
+    play(story, tmp_path)
+
+
+def _heard(_event: StreamEvent) -> None:
+    raise AssertionError
+
+
+def _noted(_noted: FactEntry) -> None:
+    raise AssertionError

@@ -1,14 +1,28 @@
+"""The conversation of a run: what each provider accepts, and what is changed so that it does."""
+
 import json
 
 import pytest
 
-from sightline.agent.core.conversation import RunConversation
+from sightline.agent.core.conversation import NO_RESULT, DialectCheck, RunConversation, pair_calls
 from sightline.agent.core.output import NOTHING, ToolOutcome, text_outcome
 from sightline.dialects.dialect import Target
+from sightline.dialects.registry import NAMES
 from sightline.dialects.translate import write_request
 from sightline.model.message import Message
 from sightline.model.options import Options
-from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Image,
+    Inline,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
@@ -181,3 +195,139 @@ def test_a_model_must_call_once_only(choice: ToolChoice, after: ToolChoice) -> N
     history.add_calls((count(1, "a"),), (ToolResult("a", (Text("1"),)),), "")
     assert history.request.tool_choice == after
     assert kinds(history) == ([] if choice == after else ["tool_choice"])
+
+
+EARS = [DialectCheck(source, spoken) for spoken in NAMES for source in ("", spoken)]
+
+
+@pytest.mark.parametrize("ear", EARS)
+def test_every_dialect_takes_an_ordinary_id_and_an_ordinary_turn(ear: DialectCheck) -> None:
+    assert ear.takes_ids(("call_1",))
+    assert ear.takes_ids(("call_1", "call_2"), ("call_3",))
+    assert ear.takes_part(Text("Hello."))
+
+
+@pytest.mark.parametrize(
+    ("spoken", "again"), [("openai-chat", True), ("openai-responses", True), ("anthropic", False), ("gemini", True)]
+)
+def test_whether_an_id_may_come_again_is_the_dialect_s_to_say(spoken: str, *, again: bool) -> None:
+    assert DialectCheck("", spoken).takes_ids(("a",), ("a",)) is again
+    if spoken != "gemini":
+        assert not DialectCheck("", spoken).takes_ids(("a", "a"))
+
+
+def test_without_ids_only_a_dialect_with_names_on_results_can_tell_calls_apart() -> None:
+    assert DialectCheck("gemini", "gemini").takes_ids(("", ""))
+    assert not DialectCheck("openai-chat", "openai-chat").takes_ids(("",))
+
+
+def test_an_id_that_a_provider_of_this_dialect_does_not_take() -> None:
+    assert not DialectCheck("anthropic", "anthropic").takes_ids(("a.b",))
+    assert DialectCheck("", "anthropic").takes_ids(("a.b",)), "the writer spells it in another way"
+
+
+def test_a_result_is_named_where_the_dialect_or_the_lack_of_an_id_wants_it() -> None:
+    call, nameless = ToolCall("a", "f", "{}"), ToolCall("", "f", "{}")
+    assert DialectCheck("", "gemini").name_for(call) == "f"
+    assert DialectCheck("", "anthropic").name_for(call) is None
+    assert DialectCheck("", "anthropic").name_for(nameless) == "f"
+
+
+def test_parts_that_the_dialect_refuses() -> None:
+    own = DialectCheck("anthropic", "anthropic")
+    assert not own.takes_part(Text(" "))
+    assert not own.takes_part(Thinking("Hm."))
+    assert own.takes_part(Thinking("Hm.", signature="c2VhbA==", signed_by="anthropic"))
+
+
+def test_parts_that_a_result_may_not_hold() -> None:
+    picture = Image(Inline("image/png", "aGk="))
+    assert not DialectCheck("openai-chat", "openai-chat").takes_in_result(picture)
+    assert DialectCheck("", "openai-chat").takes_in_result(picture), "the writer moves it"
+    assert DialectCheck("anthropic", "anthropic").takes_in_result(picture)
+
+
+def test_what_cannot_be_written_or_read_is_not_taken() -> None:
+    broken = Message("user", (Opaque("openai-responses", {"type": "message", "role": 7}),))
+    ear = DialectCheck("openai-responses", "openai-responses")
+    assert ear.round_trip((broken,)) is None
+    assert not ear.takes(broken)
+
+
+def test_sound_that_a_dialect_has_no_place_for_is_left_to_its_writer() -> None:
+    assert DialectCheck("anthropic", "anthropic").takes_in_result(Audio(Inline("audio/wav", "aGk=")))
+
+
+ASKED = Message("user", (Text("Do it."),))
+
+
+def called(*ids: str, name: str = "f") -> Message:
+    return Message("assistant", tuple(ToolCall(each, name, "{}") for each in ids))
+
+
+def answered(*ids: str, name: str | None = None) -> Message:
+    return Message("tool", tuple(ToolResult(each, (Text("ok"),), name) for each in ids))
+
+
+def missing(call_id: str, name: str | None = None) -> ToolResult:
+    return ToolResult(call_id, (Text(NO_RESULT),), name, is_error=True)
+
+
+def test_a_whole_conversation_stays_the_very_same() -> None:
+    messages = (ASKED, called("a", "b"), answered("b", "a"), ASKED, called("a"), answered("a"))
+    assert pair_calls(messages, named=False) == (messages, ())
+
+
+def test_a_call_that_nobody_answered_is_answered_behind_its_turn() -> None:
+    messages, amendments = pair_calls((ASKED, called("a"), ASKED), named=False)
+    assert messages == (ASKED, called("a"), Message("tool", (missing("a"),)), ASKED)
+    assert [(each.kind, each.why) for each in amendments] == [("missing_result", "every call needs one")]
+
+
+def test_an_answer_that_is_missing_joins_those_that_are_there() -> None:
+    messages, _ = pair_calls((called("a", "b"), answered("a")), named=False)
+    assert messages[1].parts == (*answered("a").parts, missing("b"))
+
+
+def test_calls_in_items_of_their_own_are_one_turn() -> None:
+    messages, _ = pair_calls((called("a"), called("b"), answered("b"), ASKED), named=False)
+    assert messages == (called("a"), called("b"), Message("tool", (*answered("b").parts, missing("a"))), ASKED)
+
+
+def test_results_in_the_user_s_name_belong_to_the_turn_too() -> None:
+    result = Message("user", answered("b").parts)
+    messages, _ = pair_calls((called("a", "b"), result), named=False)
+    assert messages == (called("a", "b"), result, Message("tool", (missing("a"),)))
+
+
+def test_a_result_that_answers_nothing_is_taken_out_and_told() -> None:
+    stray = ToolResult("x", (Text("ok"),), at="/messages/1")
+    mixed: tuple[Part, ...] = (stray, Text("And now?"))
+    messages, amendments = pair_calls((ASKED, Message("user", mixed)), named=False)
+    assert messages == (ASKED, Message("user", (Text("And now?"),)))
+    assert [(each.kind, each.pointer) for each in amendments] == [("orphan_result", "/messages/1")]
+
+
+def test_a_message_of_which_nothing_is_left_goes_with_it() -> None:
+    marked = Message("tool", (ToolResult("x"), CacheBreakpoint()))
+    assert pair_calls((ASKED, marked), named=False)[0] == (ASKED,)
+
+
+def test_a_second_answer_to_one_call_answers_nothing() -> None:
+    messages, _ = pair_calls((called("a"), answered("a"), answered("a")), named=False)
+    assert messages == (called("a"), answered("a"))
+
+
+def test_a_provider_that_knows_more_may_know_the_call() -> None:
+    messages = (answered("x"), ASKED)
+    assert pair_calls(messages, named=False, stateful=True) == (messages, ())
+
+
+def test_without_ids_the_name_tells_what_is_answered() -> None:
+    messages = (called("", name="f"), answered("", name="f"))
+    assert pair_calls(messages, named=True) == (messages, ())
+    assert pair_calls((called("", name="f"),), named=False)[0][1].parts == (missing("", "f"),)
+
+
+def test_where_results_have_names_the_missing_ones_have_too() -> None:
+    assert pair_calls((called("a"),), named=True)[0][1].parts == (missing("a", "f"),)

@@ -1,5 +1,8 @@
+"""Facts of runs, and the state that they fold to."""
+
 import pytest
 
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied
 from sightline.agent.core.facts import (
     Remarked,
     RequestStarted,
@@ -9,12 +12,31 @@ from sightline.agent.core.facts import (
     RunTaken,
     ToolFinished,
     ToolStarted,
+    read,
+    write,
 )
 from sightline.agent.core.output import text_outcome
+from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run_state import stand
-from sightline.agent.core.steps import AskModel, Replied, Use, Used
-from sightline.errors import Fault
-from tests.loop_stage import Driver, calls, count, limited, plan, question, says
+from sightline.agent.core.steps import (
+    AskModel,
+    CallsDecided,
+    Confirmed,
+    Replied,
+    Rested,
+    RunnableCall,
+    RunStopped,
+    Use,
+    Used,
+    batches,
+    unfit,
+)
+from sightline.catalog.route import Route
+from sightline.errors import Code, Fault
+from sightline.model.parts import Image, Inline, Opaque, Text, Thinking
+from sightline.model.reply import Reply
+from sightline.model.usage import Usage
+from tests.loop_stage import Driver, calls, count, limited, plan, question, reply, says
 
 BEGAN = RunBegan(question(), plan())
 CALLED = Replied(calls(count(1, "a"), count(2, "b"), count(3, "c")))
@@ -101,3 +123,72 @@ def test_a_run_of_five_rounds_killed_at_every_fact_ends_the_same_and_runs_nothin
                 standing.answer(again.answer(standing.step))
         assert standing.ended == whole
         assert sorted(done) == sorted(call.key for call in driver.used)
+
+
+FACTS: list[RunFact] = [
+    RunBegan(question(), plan()),
+    RunBegan(question(), plan(is_hooked=True), "acme", "chat", {"pair": "p_1"}),
+    RunTaken("here:12"),
+    RequestStarted(1, "x_1"),
+    Replied(calls(count(1)), 1.5, question(), Usage(input_tokens=1)),
+    Replied(Reply(fault=Fault(Code.NETWORK, "reset", hint="Look."))),
+    CallsDecided({"1.1": Allowed({"n": 2}, ApprovalRule("f", "allow", {"/n": "*"})), "1.2": Denied("No.")}, 2.0),
+    CallsDecided({"1.1": AnsweredByHand((Text("x"), Image(Inline("image/png", "aGk="))))}),
+    ToolStarted("1.1"),
+    ToolFinished("1.1", text_outcome("ok \ud800")),
+    Used({"1.1": text_outcome("ok")}, 3.0, "By the way."),
+    Confirmed(goes_on=True),
+    Rested("Go on.", 3.5),
+    Remarked("a hook failed"),
+    RunStopped(4.0, {"1.1": text_outcome("ok")}),
+    RunEnded("answered"),
+    RunBegan(question(), plan(), "acme", route=Route(provider="acme", as_="n", system="merge_all", strict=True)),
+]
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_fact_can_be_kept_and_read_again(fact: RunFact) -> None:
+    assert read(write(fact)) == fact
+
+
+def test_a_fault_keeps_its_hint() -> None:
+    fact = read(write(FACTS[5]))
+    assert isinstance(fact, Replied)
+    assert fact.reply.fault is not None
+    assert fact.reply.fault.hint == "Look."
+
+
+@pytest.mark.parametrize("data", [b'{"kind":"unheard_of"}', b"[]", b'{"kind":"tool_started"}'])
+def test_what_is_no_fact_is_refused_with_a_hint(data: bytes) -> None:
+    with pytest.raises(Fault, match="not a fact of a run") as caught:
+        read(data)
+    assert caught.value.hint
+
+
+def test_a_round_shows_what_its_reply_holds() -> None:
+    thought, search = Thinking("Hm."), Opaque("anthropic", {"type": "server_tool_use"})
+    done = Round(number=1, reply=reply(thought, Text("a"), search, Text("b")))
+    assert (done.text, done.thinking, done.server) == ("ab", (thought,), (search,))
+    assert (done.finish, done.marker) == ("stop", "r_1")
+
+
+def test_the_last_reply_is_that_of_the_run() -> None:
+    first, second = Round(number=1, reply=reply()), Round(number=2, reply=reply(Text("x")))
+    assert FinishedRun(why="answered", request=question()).reply is None
+    assert FinishedRun(why="answered", request=question(), rounds=(first, second)).reply == second.reply
+
+
+def call(key: str, *, is_parallel: bool = False) -> RunnableCall:
+    return RunnableCall(key=key, id=key, name="f", arguments={}, is_parallel=is_parallel)
+
+
+def test_calls_that_may_run_beside_each_other_are_batched_and_the_order_stays() -> None:
+    a, b, c, d, e = (call(key, is_parallel=key in "abe") for key in "abcde")
+    assert batches((a, b, c, d, e)) == ((a, b), (c,), (d,), (e,))
+    assert batches(()) == ()
+
+
+def test_a_wrong_answer_names_both() -> None:
+    fault = unfit(AskModel(1, question()), Used())
+    assert (fault.code, fault.message) == (Code.USAGE, "AskModel was answered by Used")
+    assert fault.hint

@@ -1,4 +1,4 @@
-"""Runs that were broken off, and go on where they stand: in the pair that they were begun for."""
+"""A run that is resumed for its pair."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who is still sending, and who is not any more."""
+"""Heartbeats of a sender."""
 
 import asyncio
 

@@ -1,3 +1,5 @@
+"""Calls of a round: run side by side or in turn, capped, and interrupted."""
+
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,9 +1,10 @@
-"""Runs as they are driven: a model that answers over HTTP, tools, people, and a log that knows everything first."""
+"""A run from its first step to its end."""
 
 import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sightline.agent.core.approval import Allowed, Denied, Policy
@@ -12,12 +13,14 @@ from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.service.driver import ToolChanges
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.events import TextReceived
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text, ToolCall
-from tests.loop_stage import calls, count, limited, plan, reply, says
+from tests.loop_stage import COUNT, EDIT, OFF, SHELL, TOOLBOX, calls, count, limited, plan, reply, says
 from tests.running_stage import KEY, FakeTools, Person, RunStage, begins, news, play, plays
 from tests.stepping_clock import SteppingClock
 from tests.upstream import Upstream, stall
@@ -522,3 +525,34 @@ def test_who_listens_hears_each_fact_once_it_is_there_and_can_look_at_the_rounds
         assert [rounds for kind, rounds in heard if kind in ("RequestStarted", "RunEnded")] == [0, 1, 2]
 
     play(story, tmp_path)
+
+
+FRESH = Definition(name="fresh")
+COUNT_ANEW = msgspec.structs.replace(COUNT, schema={"type": "object"})
+
+
+def test_tools_that_stay_as_they_are_are_not_spoken_of() -> None:
+    offered = ToolChanges(TOOLBOX, (EDIT, COUNT, SHELL))
+    assert offered.changes((EDIT, COUNT, SHELL)) == ""
+    assert offered.changes((SHELL, COUNT, EDIT)) == ""
+
+
+def test_what_goes_changes_and_comes_is_told_once() -> None:
+    offered = ToolChanges(TOOLBOX, (EDIT, COUNT, SHELL))
+    now = (COUNT_ANEW, SHELL, FRESH)
+    words = "edit_file gone; count changed; fresh new, for the next run"
+    assert offered.changes(now) == f"the tools are not as they were: {words}"
+    assert offered.changes(now) == ""
+    assert offered.changes((EDIT, *now)) == "the tools are not as they were: edit_file there again"
+
+
+def test_a_run_that_is_taken_up_is_compared_with_what_it_was_told() -> None:
+    now = (COUNT_ANEW, FRESH)
+    words = "edit_file, shell gone; count changed"
+    assert ToolChanges(TOOLBOX, now).changes(now) == f"the tools are not as they were: {words}"
+
+
+def test_a_run_with_some_of_the_tools_does_not_miss_the_others() -> None:
+    offered = ToolChanges(Toolbox((COUNT, OFF)), (EDIT, COUNT))
+    assert offered.changes((EDIT, COUNT)) == ""
+    assert offered.changes((COUNT,)) == ""

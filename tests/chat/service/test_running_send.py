@@ -1,4 +1,4 @@
-"""What a send does while it is under way: waiting for the account's limits, for a person, and for whoever answers."""
+"""A send from its first step to its end."""
 
 import asyncio
 from pathlib import Path
