@@ -48,6 +48,15 @@ def test_a_run_that_has_only_begun_waits_for_its_first_reply() -> None:
     assert (standing.ended, standing.mid_flight, standing.untouched) == (None, (), ())
 
 
+def test_a_driver_gets_the_steps_and_the_state_follows_its_answers() -> None:
+    standing = stand([BEGAN])
+    steps = standing.steps()
+    assert next(steps) is standing.step
+    with pytest.raises(StopIteration) as end:
+        steps.send(Replied(says()))
+    assert end.value.value is standing.ended is not None
+
+
 def test_a_request_that_was_under_way_is_named() -> None:
     assert stand([BEGAN, RequestStarted(1, "x_7")]).exchange == "x_7"
     assert stand([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
