@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.callables import Callables
 from sightline.app.configuration import Configuration, configuration

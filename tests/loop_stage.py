@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from sightline.agent.core.approval import Decision, Policy
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import run
+from sightline.agent.core.run import RunPlan, run
 from sightline.agent.core.steps import (
     Answer,
     Approve,

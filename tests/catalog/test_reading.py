@@ -11,7 +11,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Route
-from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, read, type_of
+from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, type_of
 from sightline.model.json import Json
 from sightline.settings import Settings
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.amendment import Amendment
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome

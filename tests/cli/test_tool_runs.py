@@ -9,10 +9,10 @@ import pytest
 
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.limits import Reached, RunUsage
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun, Round, Why
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.policy_approver import Judging
+from sightline.agent.service.approvers import Judging
 from sightline.app.configuration import configuration
 from sightline.app.tools import open_runner, open_tools, parse_tools
 from sightline.catalog.choose import choose

@@ -15,7 +15,7 @@ from typing import Any
 
 from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.store.store import Line, Log, Logbook
 from tests.loop_stage import plan

@@ -9,9 +9,8 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, write
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import run
+from sightline.agent.core.run import RunPlan, run
 from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import (
     Answer,

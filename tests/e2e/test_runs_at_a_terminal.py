@@ -159,7 +159,7 @@ def test_ctrl_c_twice_ends_the_tool_and_resume_asks_about_it(desk: ToolDesk, aga
                 writing.write("the second time")
         assert resumed.ended() == 0
     assert desk.traces == ["wait gate"] * (2 if again == "y" else 1)
-    expected = "the second time" if again == "y" else "This call was interrupted, and nobody knows how far it got."
+    expected = "the second time" if again == "y" else "This call was interrupted, and it is not known how far it got."
     assert told(desk, 1)[0].startswith(expected)
 
 

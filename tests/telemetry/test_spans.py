@@ -8,7 +8,7 @@ import pytest
 
 from sightline.agent.core.facts import RunBegan, RunEnded
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.model.exchange import (
     AttemptStarted,

@@ -6,12 +6,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from sightline.agent.core.account import total_usage
 from sightline.agent.core.approval import ApprovalRule, Policy
-from sightline.agent.core.limits import Reached, RunLimits
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.limits import Reached, RunLimits, total_usage
 from sightline.agent.core.rounds import FinishedRun, Round, Why
-from sightline.agent.service.policy_approver import Approval, Judging, deny_unattended
+from sightline.agent.core.run import RunPlan
+from sightline.agent.service.approvers import Approval, Judging, deny_unattended
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened

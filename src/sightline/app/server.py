@@ -15,7 +15,7 @@ import msgspec
 
 from sightline.agent.api.approvals import Approvals
 from sightline.agent.api.runs import Runs, run_calls
-from sightline.agent.service.approval_store import KeptRules
+from sightline.agent.service.toolsets import KeptRules
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import RelayResources as SendingMeans
 from sightline.app.engine import (
@@ -38,9 +38,8 @@ from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts, chat_calls
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.service import chat_service
-from sightline.chat.service.tool_answerer import WithTools
 from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.client_response import RequestHandler
@@ -325,7 +324,7 @@ async def _live(
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
     stack.push_async_callback(toolsets.close)
     rules = KeptRules(folder)
-    answering = WithTools(engine, runner, toolsets.open_toolsets, rules)
+    answering = ToolAnswerer(engine, runner, toolsets.open_toolsets, rules)
     chat = open_chat(loaded, engine, hub, record.logbook, answering)
     root, suites = suites_place(loaded)
     evaluation = evaluation_of(

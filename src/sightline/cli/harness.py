@@ -129,8 +129,8 @@ class _Playing:
     async def _run(
         self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
     ) -> int:
-        from sightline.agent.core.plan import RunPlan
-        from sightline.agent.service.approval_store import KeptRules
+        from sightline.agent.core.run import RunPlan
+        from sightline.agent.service.toolsets import KeptRules
         from sightline.agent.tools.tools import together
         from sightline.app.tools import open_runner
         from sightline.catalog.choose import choose

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
-    from sightline.agent.service.approval_store import KeptRules
+    from sightline.agent.service.toolsets import KeptRules
     from sightline.app.configuration import data_folder
     from sightline.app.tools import open_runner, tools_of_run
     from sightline.cli.run_control import Driving

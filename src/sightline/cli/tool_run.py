@@ -10,12 +10,11 @@ from typing import NoReturn
 import msgspec
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.approval_store import KeptRule, KeptRules
-from sightline.agent.service.participants import Approver, Interrupted
-from sightline.agent.service.policy_approver import Judging, deny_unattended
+from sightline.agent.service.approvers import Approver, Interrupted, Judging, deny_unattended
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.tools import ToolsWanted, open_runner, open_tools

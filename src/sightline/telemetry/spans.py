@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.agent.core.account import total_usage, usage_of
 from sightline.agent.core.facts import RunBegan, RunEnded, RunFact
+from sightline.agent.core.limits import total_usage, usage_of
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of

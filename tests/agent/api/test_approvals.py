@@ -9,7 +9,7 @@ import pytest
 
 from sightline.agent.api.approvals import Approvals, ApprovalShown, approval_calls
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.errors import Fault
 from sightline.web.routes import ApiCall
 
@@ -42,5 +42,5 @@ def test_rules_are_seen_and_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_comes_from_nowhere_gets_no_rule(tmp_path: Path) -> None:
-    with pytest.raises(Fault, match="nobody knows where the tool 'x' comes from"):
+    with pytest.raises(Fault, match="it is not known where the tool 'x' comes from"):
         Approvals(KeptRules(tmp_path)).keep("x", "", ApprovalRule("x", "allow"))

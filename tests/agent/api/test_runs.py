@@ -13,11 +13,10 @@ from sightline.agent.api.approvals import Approvals
 from sightline.agent.api.runs import Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall as ToolUse
-from sightline.agent.service.approval_store import KeptRule, KeptRules
-from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
 from sightline.model.parts import ToolCall
@@ -306,7 +305,7 @@ def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path) -> N
         await news(watch, "waiting")
         decision = {"decision": "allowed", "rule": {"tool": "shell", "ruling": "allow"}, "always": True}
         refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
-        assert refused == (409, "nobody knows where the tool 'shell' comes from")
+        assert refused == (409, "it is not known where the tool 'shell' comes from")
         assert (await desk.call("runs/r_1"))["state"] == "waiting"
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed"}}})
         await task

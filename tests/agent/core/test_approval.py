@@ -1,7 +1,16 @@
+"""Rules, decisions and what they do to a call."""
+
 import pytest
 
-from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
+from sightline.agent.core.arguments import Repair
+from sightline.agent.core.limits import Reached
+from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
+from sightline.agent.core.pending import CANCELLED, DENIED, Pending, RunPolicy
+from sightline.agent.core.steps import RunnableCall
 from sightline.model.json import JsonObject
+from sightline.model.parts import Text, ToolCall
+from tests.loop_stage import COUNT, count
 
 
 def test_without_rules_the_policy_says_what_otherwise_holds() -> None:
@@ -60,3 +69,111 @@ def test_all_patterns_must_fit() -> None:
     rule = ApprovalRule("move", "allow", {"/from": "a/*", "/to": "b/*"})
     assert rule.covers("move", {"from": "a/1", "to": "b/1"})
     assert not rule.covers("move", {"from": "a/1", "to": "c/1"})
+
+
+READY = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1}, repairs=(Repair("/n", "x"),))
+
+
+def test_a_call_goes_back_under_the_id_that_it_is_sent_with() -> None:
+    assert Pending("1.1", count(1, "a"), "a_2", READY).echo == count(1, "a_2")
+
+
+def test_a_call_that_ran_is_recorded_with_what_the_tool_was_given() -> None:
+    pending = Pending("1.1", count('"1"', "a"), "a_2", READY)
+    pending.settle("ran", text_outcome("x" * 900), Cap(characters=100))
+    record = pending.record
+    assert (record.fate, record.ran, record.sent_id, record.repairs) == ("ran", {"n": 1}, "a_2", READY.repairs)
+    assert record.outcome == pending.outcome != text_outcome("x" * 900)
+    assert pending.meaning == {"n": 1}
+
+
+def test_a_call_that_was_refused_is_known_by_what_the_model_wrote() -> None:
+    pending = Pending("1.1", ToolCall("a", "nope", "{"), "a")
+    pending.settle("refused", text_outcome("no"), Cap())
+    assert (pending.meaning, pending.record.ran, pending.record.sent_id) == ("{", None, None)
+    assert pending.echo.arguments == "{"
+
+
+def test_edited_arguments_are_what_goes_back() -> None:
+    pending = Pending("1.1", count(1, "a"), "a", READY)
+    pending.edit({"n": 2})
+    assert pending.echo.arguments == '{"n":2}'
+    assert pending.ready is not None
+    assert pending.ready.repairs == ()
+
+
+def test_each_way_not_to_run_has_its_words() -> None:
+    pending = Pending("1.1", count(1, "a"), "a", READY)
+    pending.deny("", Cap())
+    assert pending.outcome == text_outcome(DENIED["user"], is_error=True)
+    pending.exceed(Reached("cost", 1.5, 2.0), Cap())
+    assert (pending.fate, pending.outcome) == (
+        "limit",
+        text_outcome("This call was not run: the limit of 1.5 US dollars is reached.", is_error=True),
+    )
+
+
+def test_edited_free_text_goes_back_as_the_model_wrote_it() -> None:
+    for kind, arguments in (("custom", "ls -l"), ("function", '{"input":"ls -l"}')):
+        pending = Pending("1.1", ToolCall("a", "shell", "ls", kind), "a")  # type: ignore[arg-type]
+        pending.ready = RunnableCall(key="1.1", id="a", name="shell", arguments="ls")
+        pending.edit("ls -l")
+        assert pending.echo.arguments == arguments
+
+
+CALL = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1})
+
+
+def pending() -> Pending:
+    return Pending("1.1", count(1, "a"), "a", CALL)
+
+
+def test_a_policy_asks_allows_or_denies() -> None:
+    call = pending()
+    assert RunPolicy(Policy(), Cap()).ruling(call, CALL) == "ask"
+    assert RunPolicy(Policy(otherwise="allow"), Cap()).ruling(call, CALL) != "ask"
+    assert call.fate is None
+    assert RunPolicy(Policy((ApprovalRule("*", "deny", reason="No."),)), Cap()).ruling(call, CALL) != "ask"
+    assert (call.fate, call.outcome) == (
+        "denied",
+        text_outcome("A rule of this run does not allow this call. No.", is_error=True),
+    )
+
+
+def test_what_nobody_decides_is_cancelled() -> None:
+    call = pending()
+    assert RunPolicy(Policy(), Cap()).decide(call, None, COUNT) == ""
+    assert (call.fate, call.outcome) == ("cancelled", text_outcome(CANCELLED, is_error=True))
+
+
+def test_a_person_can_answer_in_place_of_the_tool() -> None:
+    call = pending()
+    RunPolicy(Policy(), Cap()).decide(call, AnsweredByHand((Text("One."),), is_error=True), COUNT)
+    assert (call.fate, call.outcome) == ("answered", ToolOutcome((Text("One."),), is_error=True))
+
+
+def test_a_decision_for_more_than_one_call_becomes_a_rule() -> None:
+    deciding = RunPolicy(Policy(), Cap())
+    assert deciding.decide(pending(), Allowed(rule=ApprovalRule("count", "allow", {"/n": "1"})), COUNT) == ""
+    assert deciding.ruling(pending(), CALL) != "ask"
+    other = RunnableCall(key="1.2", id="b", name="count", arguments={"n": 2})
+    assert deciding.ruling(pending(), other) == "ask"
+    deciding.decide(pending(), Denied("No.", ApprovalRule("count", "deny")), COUNT)
+    assert deciding.ruling(pending(), other) != "ask"
+
+
+def test_arguments_are_edited_only_into_what_the_tool_takes() -> None:
+    deciding, call = RunPolicy(Policy(), Cap()), pending()
+    rule = ApprovalRule("*", "allow")
+    assert "expected integer" in deciding.decide(call, Allowed({"n": "x"}, rule), COUNT)
+    assert deciding.ruling(pending(), CALL) == "ask", "a decision that cannot be followed leaves no rule"
+    assert not call.is_edited
+    assert deciding.decide(call, Allowed({"n": 2}), COUNT) == ""
+    assert call.is_edited
+    assert call.ready is not None
+    assert call.ready.arguments == {"n": 2}
+
+
+def test_arguments_cannot_be_edited_into_what_a_rule_denies() -> None:
+    deciding = RunPolicy(Policy((ApprovalRule("count", "deny", {"/n": "13"}, "Bad luck."),)), Cap())
+    assert deciding.decide(pending(), Allowed({"n": 13}), COUNT) == "A rule denies this call. Bad luck."

@@ -1,3 +1,5 @@
+"""Limits of runs, what is charged against them, and when an account allows the next request."""
+
 import math
 
 import pytest
@@ -8,12 +10,25 @@ from sightline.agent.core.limits import (
     BEFORE_ASK,
     BEFORE_USE,
     Reached,
+    Repeats,
     RunLimits,
     RunUsage,
+    charge,
     find_reached_limit,
     next_limit,
+    total_usage,
+    usage_of,
 )
-from sightline.errors import Fault
+from sightline.agent.core.output import text_outcome
+from sightline.agent.core.quota import quota_of, waiting_by
+from sightline.agent.core.run import RunPlan
+from sightline.agent.core.tool import Definition, Toolbox
+from sightline.catalog.facts import Facts, Prices
+from sightline.errors import Code, Fault
+from sightline.model.usage import Usage
+from sightline.tokens.account import RateLimits
+from sightline.tokens.ledger import Ledger
+from tests.chat.core.stage import NOW
 
 
 @pytest.mark.parametrize(("limit", "more"), [(1, 2), (2, 3), (3, 5), (4, 6), (5, 8), (0, 0), (0.5, 0.75)])
@@ -78,3 +93,133 @@ def test_a_cost_that_is_not_known_is_not_nothing() -> None:
     assert RunUsage(cost=0.5).known_cost == 0.5
     assert RunUsage(cost=0.5, unmeasured=("cost",)).known_cost is None
     assert Reached("tokens", 5, 0, is_unmeasured=True).words.endswith("the provider does not tell")
+
+
+PRICES = Prices(input=1.0, output=2.0)
+
+
+def test_what_the_provider_tells_counts_before_what_was_estimated() -> None:
+    told, guess = Usage(input_tokens=1, output_tokens=2), Usage(input_tokens=8, output_tokens=9)
+    assert usage_of(told, guess) == told
+    assert usage_of(None, guess) == guess
+    assert usage_of(told, None) == told
+    assert usage_of(None, None) is None
+    assert usage_of(Usage(input_tokens=1), guess) == Usage(input_tokens=1, output_tokens=9)
+    assert usage_of(Usage(output_tokens=2), guess) == Usage(input_tokens=8, output_tokens=2)
+
+
+def test_a_count_that_cannot_be_is_none() -> None:
+    assert usage_of(Usage(input_tokens=-5, output_tokens=1), Usage(input_tokens=3)) == Usage(
+        input_tokens=3, output_tokens=1
+    )
+
+
+def test_a_reply_is_charged_for_its_tokens_and_their_price() -> None:
+    spent, cost = charge(RunUsage(tokens=5, cost=1.0), Usage(input_tokens=10, output_tokens=5), PRICES)
+    assert (spent.tokens, spent.unmeasured) == (20, ())
+    assert cost == pytest.approx(0.00002)
+    assert spent.cost == pytest.approx(1.00002)
+
+
+@pytest.mark.parametrize("usage", [None, Usage(input_tokens=1), Usage(output_tokens=1)])
+def test_what_cannot_be_counted_is_marked_once(usage: Usage | None) -> None:
+    spent, cost = charge(RunUsage(unmeasured=("cost",)), usage, PRICES)
+    assert (set(spent.unmeasured), len(spent.unmeasured), cost) == ({"tokens", "cost"}, 2, None)
+
+
+def test_without_prices_only_the_cost_is_unknown() -> None:
+    spent, cost = charge(RunUsage(), Usage(input_tokens=1, output_tokens=1), None)
+    assert (spent.tokens, spent.unmeasured, cost) == (2, ("cost",), None)
+
+
+def test_an_estimate_holds_limits_and_is_no_known_cost() -> None:
+    spent, cost = charge(RunUsage(), Usage(input_tokens=10, output_tokens=5), PRICES, is_estimated=True)
+    assert (spent.tokens, spent.unmeasured, cost, spent.known_cost) == (15, (), None, None)
+    assert spent.cost == pytest.approx(0.00002)
+    later, cost = charge(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
+    assert cost == pytest.approx(0.00002)
+    assert later.known_cost is None
+
+
+def test_the_same_call_is_the_same_however_its_arguments_are_ordered() -> None:
+    repeats = Repeats()
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("x")) == 1
+    assert repeats.add("f", {"b": 2, "a": 1}, text_outcome("x")) == 2
+    assert repeats.add("g", {"a": 1, "b": 2}, text_outcome("x")) == 1
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("y")) == 1
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("y")) == 2
+
+
+def test_what_replies_took_together() -> None:
+    assert total_usage([]) == Usage()
+    some = [Usage(input_tokens=1, output_tokens=2), None, Usage(input_tokens=2, cached_tokens=1)]
+    assert total_usage(some) == Usage(input_tokens=3, output_tokens=2, cached_tokens=1)
+
+
+def test_a_plan_that_can_be_kept() -> None:
+    RunPlan(dialect="anthropic").check()
+    RunPlan(dialect="anthropic", limits=RunLimits(cost=1.0), prices=Prices(input=1.0)).check()
+
+
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        (RunPlan(dialect="anthropic", limits=RunLimits(cost=1.0)), Code.USAGE),
+        (RunPlan(dialect="anthropic", limits=RunLimits(tokens=-1)), Code.USAGE),
+        (RunPlan(dialect="anthropic", toolbox=Toolbox((Definition(name="x", schema={"type": 1}),))), Code.CONFIG),
+    ],
+)
+def test_a_plan_that_cannot_be_kept_is_refused_before_anything_is_sent(plan: RunPlan, code: Code) -> None:
+    with pytest.raises(Fault) as caught:
+        plan.check()
+    assert caught.value.code is code
+    assert caught.value.hint
+
+
+FACTS = Facts(rpm=2, tpm=1_000, rpd=100, tpd=1_000_000)
+
+
+def used(*tokens: int) -> Ledger:
+    ledger = Ledger()
+    for count in tokens:
+        ledger.add_request("acme", "large", count, NOW)
+    return ledger
+
+
+def test_what_the_account_allows_can_go_now() -> None:
+    quota = quota_of(used(100), "acme", "large", 200, NOW, FACTS)
+    assert (quota.line, quota.can_wait, quota.can_go_at) == ("", False, NOW)
+    assert quota.used == RateLimits(1, 100, 1, 100)
+    assert quota.limits == RateLimits(2, 1_000, 100, 1_000_000)
+
+
+def test_a_used_up_minute_says_when_it_can_go_and_offers_to_wait() -> None:
+    quota = quota_of(used(1, 1), "acme", "large", 200, NOW, FACTS)
+    assert quota.can_wait
+    assert quota.can_go_at == NOW + 61
+    assert quota.line == "can go in 61 s: requests per minute (2)"
+
+
+def test_a_used_up_day_says_so_too() -> None:
+    quota = quota_of(used(1), "acme", "large", 200, NOW, Facts(rpd=1))
+    assert quota.line == "can go in 24 h: requests per day (1)"
+
+
+@pytest.mark.parametrize(("seconds", "line"), [(30, "can go in 30 s"), (600, "can go in 10 min")])
+def test_a_pause_that_the_provider_asked_for_is_kept(seconds: int, line: str) -> None:
+    ledger = Ledger()
+    ledger.observe_headers("acme", "large", {"retry-after": str(seconds)}, NOW)
+    assert quota_of(ledger, "acme", "large", 1, NOW).line == f"{line}: the pause that the provider asked for"
+
+
+def test_what_is_larger_than_a_minute_allows_never_can_go() -> None:
+    quota = quota_of(Ledger(), "acme", "large", 2_000, NOW, FACTS)
+    assert (quota.can_wait, quota.can_go_at) == (False, None)
+    assert quota.line == "2,000 tokens are more than tokens per minute allow (1,000); make the request smaller"
+
+
+def test_a_send_asks_by_the_clock() -> None:
+    times = iter([NOW, NOW + 70])
+    waiting = waiting_by(used(1, 1), "acme", "large", lambda: next(times), FACTS)
+    assert waiting(200).seconds == 61
+    assert waiting(200).is_over

@@ -6,9 +6,8 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import ToolLoop, run
+from sightline.agent.core.run import RunPlan, ToolLoop, run
 from sightline.agent.core.steps import (
     Approve,
     AskModel,
@@ -493,14 +492,14 @@ def test_what_a_tool_says_too_much_is_cut() -> None:
 def test_an_answer_to_another_question_is_refused() -> None:
     loop = run(question(), plan())
     next(loop)
-    with pytest.raises(Fault, match="Ask was answered by Used"):
+    with pytest.raises(Fault, match="AskModel was answered by Used"):
         loop.send(Used())
 
 
 @pytest.mark.parametrize(
     ("policy", "limits", "answer", "words"),
     [
-        (Policy(otherwise="allow"), RunLimits(), CallsDecided(), "Use was answered by Decided"),
+        (Policy(otherwise="allow"), RunLimits(), CallsDecided(), "Use was answered by CallsDecided"),
         (Policy(), RunLimits(), Used(), "Approve was answered by Used"),
         (Policy(), RunLimits(requests=1, behaviour="confirm"), Used(), "Confirm was answered by Used"),
     ],

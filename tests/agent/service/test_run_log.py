@@ -1,14 +1,26 @@
+"""The log of a run that is driven here, and past runs as the logbook has them."""
+
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.facts import Remarked, ToolFinished, ToolStarted
+from sightline.agent.core.facts import (
+    Remarked,
+    RunBegan,
+    RunEnded,
+    RunTaken,
+    TimedFact,
+    ToolFinished,
+    ToolStarted,
+    write,
+)
 from sightline.agent.core.output import text_outcome
-from sightline.agent.service.run_log import RunLog, read_facts
+from sightline.agent.core.steps import Replied
+from sightline.agent.service.run_log import PastRuns, RunLog, beginning, read_facts
 from sightline.errors import Code, Fault
-from sightline.store.sqlite import open_store
+from sightline.store.sqlite import SqliteStore, open_store
+from tests.loop_stage import plan, question, says
 from tests.store.traffic import NOON, prices
 
 
@@ -17,7 +29,11 @@ def test_facts_are_written_in_their_order_whoever_brings_them_and_without_keys(t
         store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
         heard: list[int] = []
         log = RunLog(
-            store.logbook, "r_1", now=lambda: NOON, secrets=("sk-secret",), changed=lambda: heard.append(len(log.told))
+            store.logbook,
+            "r_1",
+            now=lambda: NOON,
+            secrets=("sk-secret",),
+            changed=lambda: heard.append(len(log.timed_facts)),
         )
         await asyncio.gather(*(log.note(ToolStarted(f"1.{n}"), Remarked(f"{n}")) for n in range(20)))
         await log.note(ToolFinished("1.1", text_outcome("the key is sk-secret")))
@@ -30,33 +46,6 @@ def test_facts_are_written_in_their_order_whoever_brings_them_and_without_keys(t
         other = RunLog(store.logbook, "r_2", now=lambda: NOON, tell=told.append)
         await other.note(ToolStarted("1.1"), Remarked("a"))
         assert told == [ToolStarted("1.1"), Remarked("a")]
-        await store.close()
-
-    asyncio.run(story())
-
-
-def test_whoever_is_cancelled_meanwhile_is_so_when_the_fact_is_there(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
-        entered, gate = asyncio.Event(), asyncio.Event()
-
-        class Slow:
-            async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-                entered.set()
-                await gate.wait()
-                await store.logbook.append(log, after, data, at)
-
-        log = RunLog(Slow(), "r_1", now=lambda: NOON)  # type: ignore[arg-type]
-        task = asyncio.ensure_future(log.note(Remarked("kept")))
-        await entered.wait()
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        gate.set()
-        await asyncio.wait({task})
-        assert (task.cancelled(), log.facts) == (True, [Remarked("kept")])
-        await log.note(Remarked("and on"))
-        assert len(await store.logbook.lines("run:r_1")) == 2
         await store.close()
 
     asyncio.run(story())
@@ -75,15 +64,67 @@ def test_a_run_that_another_process_drives_is_let_go(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_database_that_refuses_is_told_as_it_is() -> None:
-    class Broken:
-        async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-            raise Fault(Code.CONFIG, "the disk is full", hint="Make room.")
+BEGAN = RunBegan(question(text="Hi."), plan(), "acme")
 
+
+async def opened(folder: Path) -> tuple[SqliteStore, PastRuns]:
+    store = await open_store(folder, prices=prices, now=lambda: NOON)
+    return store, PastRuns(store.logbook, lambda name: name == "alive")
+
+
+@pytest.mark.parametrize("name", ["r_1", "", "../x", "r\0", "r\ud800", "x" * 200])
+def test_a_run_that_is_not_there_is_a_clear_fault(tmp_path: Path, name: str) -> None:
     async def story() -> None:
-        log = RunLog(Broken(), "r_1", now=lambda: NOON)  # type: ignore[arg-type]
-        with pytest.raises(Fault, match="the disk is full"):
-            await log.note(Remarked("x"))
-        assert log.told == []
+        store, past = await opened(tmp_path)
+        with pytest.raises(Fault, match="there is no run") as caught:
+            await past.show(name)
+        assert caught.value.status == 404
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_whether_a_run_goes_on_depends_on_the_process_that_has_it() -> None:
+    past = PastRuns(None, lambda name: name == "alive")  # type: ignore[arg-type]
+
+    def state(*facts: RunTaken | RunEnded) -> str:
+        return past.state([TimedFact(NOON, fact) for fact in (BEGAN, *facts)])
+
+    assert state() == "interrupted"
+    assert state(RunTaken("alive")) == "running"
+    assert state(RunTaken("alive"), RunTaken("dead")) == "interrupted"
+    assert state(RunTaken("alive"), RunEnded("answered")) == "ended"
+
+
+def test_a_run_that_nobody_can_read_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, past = await opened(tmp_path)
+        good = [write(fact) for fact in (BEGAN, Replied(says()), RunEnded("answered"))]
+        await store.logbook.append("run:r_1", 0, good, NOON)
+        await store.logbook.append("run:r_2", 0, [b'{"kind":"of_tomorrow"}'], NOON + 1)
+        await store.logbook.append("run:r_3", 0, [write(Remarked("no beginning"))], NOON + 2)
+        for _ in range(2):
+            third, second, first = await past.list_runs(9, lambda _run: None)
+            assert (first.id, first.title, first.state, first.rounds) == ("r_1", "Hi.", "ended", 1)
+            assert "of_tomorrow" in second.title
+            assert "no beginning" in third.title
+        assert len(await past.list_runs(1, lambda _run: None)) == 1
+        with pytest.raises(Fault, match="no beginning"):
+            beginning(await past.facts("r_3"))
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_lines_of_runs_that_ended_are_remembered_to_some_number(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, past = await opened(tmp_path)
+        ended = [write(fact) for fact in (BEGAN, Replied(says()), RunEnded("answered"))]
+        for number in range(260):
+            await store.logbook.append(f"run:r_{number:03}", 0, ended, NOON + number)
+        listed = await past.list_runs(500, lambda _run: None)
+        assert ([run.id for run in listed][:2], len(listed)) == (["r_259", "r_258"], 260)
+        assert await past.list_runs(500, lambda _run: None) == listed
+        await store.close()
 
     asyncio.run(story())

@@ -7,7 +7,7 @@ import pytest
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RunBegan
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.catalog.compose import Prompt
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault

@@ -1,22 +1,38 @@
-"""The views of pages: what makes them, what keeps them up to date, and when they go."""
+"""Views of the chat, their rows, and the models that they count for."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from sightline.chat.core.facts import ChatImported, PairAsked, PairsStarred, TopicAdded, TopicChanged, TopicRemoved
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider
+from sightline.chat.core.facts import (
+    ChatImported,
+    PairAsked,
+    PairsHandled,
+    PairsStarred,
+    TopicAdded,
+    TopicChanged,
+    TopicRemoved,
+)
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
-from sightline.chat.service.preferences import Preferences
+from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
+from sightline.exchange.memory import Memory
 from sightline.exchange.observed_hub import Telling
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool
-from tests.chat.core.stage import NOW, answered, ids, told
+from sightline.model.usage import Usage
+from sightline.tokens.estimate import between
+from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
 from tests.chat.service.chat_stage import ChatStage, play, says
 
 
@@ -181,3 +197,74 @@ def test_a_pair_on_its_way_is_seen_by_all(tmp_path: Path) -> None:
         assert asyncio.current_task() is not None
 
     play(story, tmp_path)
+
+
+def models_of(folder: Path, preferred: str = "") -> Models:
+    providers = {"acme": Provider(base_url="http://127.0.0.1:9", key_env="ACME_KEY", default_model="m")}
+    facts = {name: Model(providers=("acme",), context_window=1000, tpm=500) for name in ("m", "n")}
+    return Models(Catalog(providers=providers, models=facts), lambda _: True, Memory(folder, lambda: 1.0), preferred)
+
+
+def test_a_name_means_somebody_or_nobody(tmp_path: Path) -> None:
+    models = models_of(tmp_path)
+    assert models.resolve("m").provider_name == "acme"
+    assert models.find("acme/other") is not None
+    assert models.find("nonsense") is None
+    with pytest.raises(Fault, match="no provider is known"):
+        models.resolve("nonsense")
+    assert models.default == "acme/m"
+    assert models_of(tmp_path, "n").default == "n"
+
+
+def test_ml_is_the_window_or_the_tokens_of_a_minute_also_as_the_provider_tells_them(tmp_path: Path) -> None:
+    models = models_of(tmp_path)
+    assert models.limit(models.resolve("m")) == 500
+    models.memory.ledger.observe_headers("acme", "m", {"x-ratelimit-limit-tokens": "200"}, 1.0)
+    assert models.limit(models.resolve("m")) == 200
+
+
+def test_what_was_counted_is_counted_once_and_stays_counted_when_something_is_learned(tmp_path: Path) -> None:
+    models, settings = models_of(tmp_path), ChatSettings()
+    choice = models.resolve("m")
+    sizer = models.sizer(choice, settings)
+    assert models.sizer(choice, ChatSettings(max_trim_attempts=1)) is sizer
+    assert models.sizer(choice, ChatSettings(chars_per_token=1)) is not sizer
+    assert models.sizer(choice, settings, (FunctionTool("look"),)) is not sizer
+    pair = answered("a")
+    estimate = sizer.pair(pair)
+    models.memory.learn("acme", "m", between(10, 20, 30, ""), Usage(input_tokens=60), tools=False)
+    wiser = models.sizer(choice, settings)
+    assert wiser is not sizer
+    assert wiser.pair(pair) is estimate
+    assert wiser.cost(pair) != sizer.cost(pair)
+
+
+def test_so_many_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SIZERS", 1)
+    models, settings = models_of(tmp_path), ChatSettings()
+    first = models.sizer(models.resolve("m"), settings)
+    models.sizer(models.resolve("n"), settings)
+    assert models.sizer(models.resolve("m"), settings) is not first
+
+
+def rows_of(left_out: str, *, limit: int = 100) -> Rows:
+    history = history_of(*(answered(name) for name in "abcdef"))
+    history.apply(PairsHandled(tuple(left_out), "out"))
+    return Rows(view_of(history, limit=limit))
+
+
+@pytest.mark.parametrize("left_out", ["", "a", "c", "f", "ab", "cd", "ef", "ace", "bdf", "abcdef"])
+def test_pairs_that_were_left_out_stand_where_they_stood(left_out: str) -> None:
+    rows = rows_of(left_out)
+    assert rows.total == 6
+    assert ids(rows.slice(0, 100)) == "abcdef"
+    assert ids(rows.slice(2, 3)) == "cde"
+    assert ids(rows.slice(5, 3)) == "f"
+    assert rows.slice(6, 3) == []
+    assert [rows.place(name) for name in "abcdef"] == list(range(6))
+    assert rows.place("nobody") is None
+
+
+@pytest.mark.parametrize(("left_out", "limit", "start"), [("", 100, 2), ("c", 100, 1), ("f", 70, 2), ("", 20, 6)])
+def test_the_boundary_is_the_row_of_the_first_that_goes_along(left_out: str, limit: int, start: int) -> None:
+    assert rows_of(left_out, limit=limit).start == start

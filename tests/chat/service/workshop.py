@@ -6,16 +6,14 @@ from itertools import count as counting
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.approval_store import KeptRules
-from sightline.agent.service.run_answer import Equipment
 from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.service.toolsets import KeptRules
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer
-from sightline.chat.service.tool_answerer import WithTools
+from sightline.chat.service.answerer import Answerer, Equipment, ToolAnswerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -54,7 +52,7 @@ class Workshop:
         ids = counting(1)
         surroundings = RunnerOptions(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
         assert isinstance(surroundings.catalog, Catalog)
-        return WithTools(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
+        return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
 
 async def begin(stage: ChatStage) -> None:
@@ -70,5 +68,5 @@ def stories(workshop: Workshop) -> dict[str, object]:
 
 def runner_of(stage: ChatStage) -> Runner:
     """What drives the runs of the stage."""
-    assert isinstance(stage.answering, WithTools)
+    assert isinstance(stage.answering, ToolAnswerer)
     return stage.answering.runner

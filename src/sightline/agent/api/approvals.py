@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.approval_store import KeptRule, KeptRules
+from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.errors import Code, Fault
 from sightline.web.bodies import read_body
 from sightline.web.routes import ApiCall, Calls
@@ -39,14 +39,14 @@ class Approvals:
     def keep(self, tool: str, place: str, rule: ApprovalRule) -> None:
         """Remember that calls of a tool may run whose arguments fit this rule's patterns."""
         if not place:
-            message = f"nobody knows where the tool {tool!r} comes from"
+            message = f"it is not known where the tool {tool!r} comes from"
             raise Fault(Code.USAGE, message, hint="Allow it for this run.", status=409)
         self._kept.keep(KeptRule(tool, place, rule.arguments))
 
     def forget(self, gone: ApprovalGone) -> list[ApprovalShown]:
         """Ask again from now on; runs that are under way keep what they began with."""
         if not self._kept.forget(KeptRule(gone.tool, gone.place, gone.arguments)):
-            hint = "GET /api/approvals tells which there are."
+            hint = "GET /api/approvals lists them."
             raise Fault(Code.USAGE, f"no such rule about {gone.tool!r} is kept", hint=hint, status=404)
         return self.list_all()
 

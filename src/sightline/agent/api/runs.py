@@ -1,4 +1,4 @@
-"""Runs with tools over the API: looked at, decided on, stopped, and taken up again."""
+"""Runs with tools over the API: show, decide, stop and resume them."""
 
 import asyncio
 import logging
@@ -11,13 +11,14 @@ import msgspec
 from sightline.agent.api.approvals import Approvals, approval_calls
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.participants import Interrupted
+from sightline.agent.service.approvers import Interrupted
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.toolsets import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
+from sightline.transport.race import wait_started
 from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
 
@@ -88,7 +89,7 @@ Joining: TypeAlias = Callable[[str, str], Awaitable[bool]]
 
 
 class Runs:
-    """Answers the calls below `/api/runs`. What is taken up here runs on behind the back of who wanted it; what was
+    """Answers the calls below `/api/runs`. What is resumed here runs in the background; what was
     begun for a pair of the chat goes on there, by `joining`."""
 
     def __init__(
@@ -125,7 +126,7 @@ class Runs:
         return await self._runner.show(run)
 
     async def stop(self, run: str, body: StopWanted) -> RunShown:
-        """Break a run off, so that it can be taken up again."""
+        """Interrupt a run, so that it can be resumed."""
         await self._runner.show(run)
         self._runner.leave(run, now=body.now)
         return await self._runner.show(run)
@@ -144,7 +145,7 @@ class Runs:
             return await self._runner.show(run)
         tools = await self._toolsets.open_toolsets(await self._toolset_names(run))
         if now.state in ("running", "waiting"):
-            hint = "Only a run that was broken off can be taken up."
+            hint = "Only an interrupted run can be resumed."
             raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
         self._runner.questions.tell(run, body.mid_flight)
         if await self._join_chat_pair(run, now.origin):
@@ -155,14 +156,15 @@ class Runs:
         task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
-        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done():
+        try:
+            await wait_started(begun, task)
+        except Fault:
             self._runner.questions.tell(run, {})
-            await task  # it was not taken up, and says why
+            raise
         return await self._runner.show(run)
 
     async def close(self) -> None:
-        """Leave all runs as they stand, so that they can be taken up again."""
+        """Leave all runs, so that they can be resumed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -207,7 +209,7 @@ class Runs:
     def _over(self, task: "asyncio.Task[FinishedRun]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.warning("a run that was taken up has stopped: %s", error)  # its facts say how far it got
+            _LOG.warning("a resumed run has stopped: %s", error)  # its facts say how far it got
 
 
 def run_calls(runs: Runs) -> Calls:

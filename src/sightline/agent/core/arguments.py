@@ -1,18 +1,177 @@
-"""From the string that a model wrote to arguments that a tool can be given, or to words that help the model write it.
+"""From the string that a model wrote to arguments for a tool, or to a text that helps the model correct them."""
 
-A call that is refused is answered, never run: the text names each wrong place and says how often it may be tried again.
-"""
-
+import copy
+import re
 from dataclasses import dataclass
 
-from sightline.agent.core.repair import Repair, repair_value, unwrap, without_nulls
-from sightline.agent.core.schema import Mismatch, validate
+import msgspec
+
+from sightline.agent.core.schema import Mismatch, SchemaVerdict, validate
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
+from sightline.wire import pointer
 from sightline.wire.jsontext import decode
+
+MOST_REPAIRS = 100
+_MOST_STEPS = 20
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
+_WORDS: dict[str, Json] = {"true": True, "false": False}
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """One place of the arguments that was read as something else than it was written as."""
+
+    pointer: str
+    what: str
+
+
+def unwrap(value: Json) -> tuple[Json, tuple[Repair, ...]]:
+    """Arguments that were encoded twice or more often, and those that say nothing, as the object that is meant."""
+    repairs: list[Repair] = []
+    if isinstance(value, str) and isinstance(inner := _parse_nested_json(value), dict):
+        repairs.append(Repair("", "JSON in a string was read as object"))
+        value = inner
+    if value is None:
+        repairs.append(Repair("", "null was read as an object without members"))
+        value = {}
+    return value, tuple(repairs)
+
+
+def repair_value(value: Json, schema: JsonObject) -> tuple[Json, SchemaVerdict, tuple[Repair, ...]]:
+    """The value as the schema wants it, as far as that can be had without guessing, what is still wrong, and how."""
+    value = copy.deepcopy(value)
+    repairs: list[Repair] = []
+    verdict = validate(schema, value)
+    progress = True
+    while progress and verdict.count and len(repairs) < MOST_REPAIRS:
+        progress = False
+        for mismatch in verdict.types:
+            fixed = _fix_mismatch(value, mismatch)
+            if fixed is None:
+                continue
+            changed, what, is_inner = fixed
+            after = validate(schema, changed)
+            # JSON out of a string may be wrong further down, where the next turn finds it.
+            if after.count < verdict.count or (is_inner and after != verdict):
+                value, verdict, progress = changed, after, True
+                repairs.append(Repair(mismatch.pointer, what))
+                break
+    return value, verdict, tuple(repairs)
+
+
+def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | None:
+    """The whole value with this place changed, how it was changed, and whether JSON came out of a string there."""
+    found = pointer.resolve(value, mismatch.pointer)
+    for wanted in mismatch.wanted:
+        fits, meant = _meant(found, wanted)
+        if fits:
+            is_inner = wanted in ("object", "array")
+            what = f"JSON in a string was read as {wanted}" if is_inner else f"{_kind_name(found)} was read as {wanted}"
+            return _with(value, mismatch.pointer, meant), what, is_inner
+    return None
+
+
+def _kind_name(value: Json) -> str:
+    return "a string" if isinstance(value, str) else "a number"
+
+
+def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
+    """Whether the value can be read as this type, and as what."""
+    if wanted == "string":
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number, str(value)
+    if not isinstance(value, str):
+        return False, None
+    text = value.strip()
+    match wanted:
+        case "integer":
+            return bool(_INTEGER.fullmatch(text)), int(text) if _INTEGER.fullmatch(text) else None
+        case "number":
+            return bool(_NUMBER.fullmatch(text)), decode(text) if _NUMBER.fullmatch(text) else None
+        case "boolean":
+            return text.lower() in _WORDS, _WORDS.get(text.lower())
+        case "object":
+            inner = _parse_nested_json(value)
+            return isinstance(inner, dict), inner
+        case "array":
+            inner = _parse_nested_json(value)
+            return isinstance(inner, list), inner
+        case _:
+            return text == "null", None
+
+
+def _parse_nested_json(text: str) -> Json:
+    """What the JSON in a string says, JSON in it that is a string again included; None where it is no JSON."""
+    try:
+        value = decode(text)
+    except Fault:
+        return None
+    return _parse_nested_json(value) if isinstance(value, str) else value
+
+
+def _with(value: Json, place: str, meant: Json) -> Json:
+    if not place:
+        return meant
+    changed = copy.deepcopy(value)
+    above, _, _ = place.rpartition("/")
+    holder, last = pointer.resolve(changed, above), pointer.parse_pointer(place)[-1]
+    if isinstance(holder, list):
+        holder[int(last)] = meant
+    else:
+        assert isinstance(holder, dict)  # the place was found, so something holds it
+        holder[last] = meant
+    return changed
+
+
+def without_nulls(value: Json, schema: JsonObject) -> tuple[Json, tuple[Repair, ...]]:
+    """The value without each null that the schema does not take and that may be left out: to a strict schema every
+    property is required, so that a model writes null for one that it leaves out."""
+    repairs: list[Repair] = []
+    return _strip_nulls(value, schema, schema, "", repairs), tuple(repairs)
+
+
+def _strip_nulls(value: Json, schema: Json, root: JsonObject, at: str, repairs: list[Repair]) -> Json:
+    schema = _resolve_reference(schema, root)
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_strip_nulls(each, items, root, f"{at}/{n}", repairs) for n, each in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    kept: JsonObject = {}
+    for name, each in value.items():
+        inner, place = known.get(name, {}), pointer.join(at, name)
+        if each is None and name in known and name not in needed and not _takes_null(inner, root):
+            repairs.append(Repair(place, "null was read as left out"))
+        else:
+            kept[name] = _strip_nulls(each, inner, root, place, repairs)
+    return kept
+
+
+def _resolve_reference(schema: Json, root: JsonObject) -> JsonObject:
+    """The schema that is meant, where it refers to a definition of the same document."""
+    for _ in range(_MOST_STEPS):
+        if not isinstance(schema, dict):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        try:
+            schema = pointer.resolve(root, reference[1:])
+        except Fault:
+            return {}
+    return {}
+
+
+def _takes_null(schema: Json, root: JsonObject) -> bool:
+    return validate({**_resolve_reference(schema, root), "$defs": root.get("$defs", {})}, None).count == 0
+
 
 MOST_MISMATCHES = 10
 
@@ -34,7 +193,7 @@ class RefusedArguments:
     text: str
 
 
-def read(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
+def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
     """The arguments of a call, if its tool can be used and they are such as it takes."""
     definition = toolbox.find(call.name)
     if definition is None:

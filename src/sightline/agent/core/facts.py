@@ -1,6 +1,6 @@
 """A run as facts that are only ever added, and their form in a store.
 
-The answers that the loop was sent are facts themselves; beside them stand those that tell what was under way, because
+The answers that the loop was sent are facts themselves; others say what was under way, because
 a process can end between a step and its answer.
 """
 
@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import Why
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
@@ -18,12 +18,12 @@ from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
 
-NOBODY = ""
+NO_PROCESS = ""
 """The name of no process."""
 
 
 class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_began"):
-    """The run was told all that it knows, and whoever drives it what else it needs: the name of the provider, how its
+    """All that the run knows, and what its driver needs besides: the name of the provider, how its
     exchanges are labelled, where the run was wanted, and the route that its requests take, if one was configured."""
 
     request: Request
@@ -35,9 +35,10 @@ class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class RunTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_taken"):
-    """A process drives the run from here on; any other that did has to let it go. `NOBODY` does once it was left."""
+    """A process drives the run from here on; any other that did gives it up. It is `NO_PROCESS` once the run was
+    left."""
 
-    by: str = NOBODY
+    by: str = NO_PROCESS
 
 
 class RequestStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="request_started"):
@@ -54,7 +55,7 @@ class ToolStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 
 
 class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_finished"):
-    """A tool has come to its end; `context` is what hooks have the model told beside its result."""
+    """A tool has come to its end; `context` is the text of hooks for the model besides the result."""
 
     key: str
     outcome: ToolOutcome
@@ -91,6 +92,13 @@ RunFact: TypeAlias = (
 )
 
 
+class TimedFact(msgspec.Struct, frozen=True):
+    """A fact and the time of day at which it was appended."""
+
+    at: float
+    fact: RunFact
+
+
 def write(fact: RunFact) -> bytes:
     """A fact as JSON."""
     return encode(msgspec.to_builtins(fact, enc_hook=_fault_out))
@@ -112,8 +120,8 @@ def read(data: bytes) -> RunFact:
 def _fault_out(value: Any) -> Any:
     """A fault is the only thing in a fact that is no plain value."""
     assert isinstance(value, Fault)
-    told = {"code": value.code.value, "message": value.message, "hint": value.hint}
-    return told if value.reason is None else {**told, "reason": value.reason}
+    plain = {"code": value.code.value, "message": value.message, "hint": value.hint}
+    return plain if value.reason is None else {**plain, "reason": value.reason}
 
 
 def _fault_in(kind: type, value: Any) -> Any:

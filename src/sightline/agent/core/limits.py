@@ -1,10 +1,17 @@
 """How far a run may go, how far it has gone, and what happens when it gets there."""
 
+import json
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.agent.core.output import ToolOutcome
+from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.model.usage import Usage, possible
+from sightline.tokens.estimate import cost_of
 
 LimitName: TypeAlias = Literal["requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes"]
 Behaviour: TypeAlias = Literal["stop", "confirm"]
@@ -14,7 +21,7 @@ BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "r
 """A tool limit that is used up exactly does not keep the model from answering with what it has."""
 
 BEFORE_USE: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds")
-"""Without a request left nobody would see what a tool answers, so it is not run."""
+"""Without a request left, no model would get the result, so the tool is not run."""
 
 _WORDS: dict[LimitName, str] = {
     "requests": "model requests",
@@ -31,7 +38,7 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The most of each; None means no limit, 0 means none at all. A limit of N requests means N requests.
 
     `repeats` is how often the same call may bring the same result, `mistakes` how many rounds in a row may hold a call
-    that could not be run. With `confirm` somebody is asked whether a limit is to be raised by half.
+    that could not be run. With `confirm` a person is asked whether a limit is raised by half.
     """
 
     requests: int | None = 50
@@ -64,8 +71,8 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds.
-    Where `is_estimated`, a provider told no usage: limits hold against the estimate, and the cost is not known."""
+    """What a run has used. `unmeasured` are the counts that are not known, so that their limits cannot be checked.
+    If `is_estimated`, a provider reported no usage: limits are checked against the estimate, the cost is unknown."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -89,7 +96,7 @@ class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A limit that has been reached. `raised` is what it would be raised to, None where nobody can raise it."""
+    """A limit that has been reached. `raised` is what it would be raised to, None if it cannot be raised."""
 
     name: LimitName
     limit: float
@@ -124,3 +131,73 @@ def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitNam
             can_grow = limits.behaviour == "confirm" and more > most
             return Reached(name, most, spent.of(name), more if can_grow else None)
     return None
+
+
+def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
+    """The counts that the provider reported, and the estimated ones where it reported none."""
+    usage = possible(usage)
+    if usage is None or estimate is None:
+        return usage or estimate
+    return msgspec.structs.replace(
+        usage,
+        input_tokens=estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
+        output_tokens=estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
+    )
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage:
+    """The sum of these usages; a count that none of them has is None."""
+    known = [each for each in usages if each is not None]
+
+    def total(name: str) -> int | None:
+        counts = [count for each in known if (count := getattr(each, name)) is not None]
+        return sum(counts) if counts else None
+
+    return Usage(
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cached_tokens=total("cached_tokens"),
+        cache_write_tokens=total("cache_write_tokens"),
+        reasoning_tokens=total("reasoning_tokens"),
+        cache_write_1h_tokens=total("cache_write_1h_tokens"),
+    )
+
+
+def charge(
+    spent: RunUsage, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
+) -> tuple[RunUsage, float | None]:
+    """The usage after a reply, and what the reply cost (None for an estimate). What cannot be
+    counted is marked."""
+    unmeasured: list[LimitName] = []
+    tokens = cost = None
+    if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
+        tokens = usage.input_tokens + usage.output_tokens
+        known = cost_of(usage, prices)
+        cost = None if known is None else known.dollars
+    if tokens is None:
+        unmeasured.append("tokens")
+    if cost is None:
+        unmeasured.append("cost")
+    after = msgspec.structs.replace(
+        spent,
+        tokens=spent.tokens + (tokens or 0),
+        cost=spent.cost + (cost or 0.0),
+        unmeasured=tuple(dict.fromkeys((*spent.unmeasured, *unmeasured))),
+        is_estimated=spent.is_estimated or is_estimated,
+    )
+    return after, None if is_estimated else cost
+
+
+class Repeats:
+    """Notices the same call with the same result. A result that differs is progress, and counting begins again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[ToolOutcome, int]] = {}
+
+    def add(self, name: str, arguments: Json, outcome: ToolOutcome) -> int:
+        """How often this call has now brought this result."""
+        mark = json.dumps([name, arguments], sort_keys=True)
+        before, count = self._seen.get(mark, (outcome, 0))
+        count = count + 1 if before == outcome else 1
+        self._seen[mark] = (outcome, count)
+        return count

@@ -39,7 +39,7 @@ def words_of(outcome: ToolOutcome) -> str:
 
 
 def cap_outcome(outcome: ToolOutcome, cap: Cap) -> ToolOutcome:
-    """The outcome within its bounds. It says something even if the tool said nothing."""
+    """The outcome within its bounds. An empty outcome gets a placeholder text."""
     if outcome.structured is not None and len(encode(outcome.structured)) > cap.characters:
         text = Text(encode(outcome.structured).decode())
         outcome = msgspec.structs.replace(outcome, parts=(text, *outcome.parts), structured=None)

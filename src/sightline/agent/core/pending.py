@@ -1,15 +1,26 @@
-"""One call of a reply on its way to a result."""
+"""One call of a reply on its way to a result, and the policy that decides about it."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
-from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.approval import (
+    Allowed,
+    AnsweredByHand,
+    ApprovalRule,
+    Decision,
+    Denied,
+    DeniedBy,
+    Policy,
+    Ruling,
+)
+from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, Fate
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import Definition
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
@@ -22,7 +33,7 @@ DENIED: Final[dict[DeniedBy, str]] = {
     "rule": "A rule of this run does not allow this call.",
     "nobody": "This call was not run, because no one is there to approve it.",
 }
-"""What the model is told. It may reason with a user, try another way around a rule, and wait for no one in vain."""
+"""The result that the model gets for a denied call: a user may be persuaded, a rule may not."""
 
 
 @dataclass(slots=True)
@@ -55,13 +66,13 @@ class Pending:
         self.settle("limit", text_outcome(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
 
     def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
-        """It is not run because somebody does not want it."""
+        """Settle the call as denied."""
         self.denied_by = by
         self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
     def edit(self, arguments: JsonObject | str) -> None:
-        """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
-        assert self.ready is not None  # only a call that can be run is shown to anybody
+        """Replace the arguments: these run, and the model sees them as the ones that it asked for."""
+        assert self.ready is not None  # only a call that can be run is shown
         self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
         self.is_edited = True
 
@@ -103,3 +114,51 @@ class Pending:
 
 def _arguments_text(arguments: JsonObject | str) -> str:
     return arguments if isinstance(arguments, str) else encode(arguments).decode()
+
+
+class RunPolicy:
+    """The policy of a run, which grows with what people decide for more than one call."""
+
+    def __init__(self, policy: Policy, cap: Cap) -> None:
+        self._policy = policy
+        self._cap = cap
+
+    def ruling(self, pending: Pending, call: RunnableCall) -> Ruling:
+        """Whether the call may run or a person must be asked. A call that a rule denies is settled here."""
+        rule = self._policy.ruling(call.name, call.arguments)
+        if rule.ruling == "deny":
+            pending.deny(rule.reason, self._cap, "rule")
+        return rule.ruling
+
+    def decide(self, pending: Pending, decision: Decision | None, definition: Definition) -> str:
+        """Follow a decision; why it cannot be followed, if it cannot. Where there is none, the call is cancelled."""
+        match decision:
+            case None:
+                pending.cancel(self._cap)
+            case Denied(reason, rule, by):
+                pending.deny(reason, self._cap, by)
+                self._grow(rule)
+            case AnsweredByHand(parts, is_error):
+                pending.settle("answered", ToolOutcome(parts, is_error=is_error), self._cap)
+            case Allowed(arguments, rule):
+                objection = "" if arguments is None else self._edit(pending, arguments, definition)
+                if objection:
+                    return objection
+                self._grow(rule)
+            case unreachable:
+                assert_never(unreachable)
+        return ""
+
+    def _edit(self, pending: Pending, arguments: JsonObject | str, definition: Definition) -> str:
+        read = check_edited(arguments, definition)
+        if isinstance(read, RefusedArguments):
+            return read.text
+        rule = self._policy.ruling(definition.name, read.arguments)
+        if rule.ruling == "deny":
+            return f"A rule denies this call. {rule.reason}".strip()
+        pending.edit(read.arguments)
+        return ""
+
+    def _grow(self, rule: ApprovalRule | None) -> None:
+        if rule is not None:
+            self._policy = self._policy.prepend(rule)

@@ -57,7 +57,7 @@ def waiting_by(
 
 
 def line_of(wait: Wait, tokens: int) -> str:
-    """What a person is told of a wait; nothing where there is none."""
+    """The text about a wait for a person; empty if there is none."""
     if wait.is_over:
         return ""
     what = _NAMES.get(wait.limit, wait.limit)

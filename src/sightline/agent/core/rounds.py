@@ -4,11 +4,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.arguments import Repair
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.repair import Repair
 from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Text, Thinking
@@ -82,7 +82,7 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a run ended. `request` holds the whole conversation and can be gone on with. `reason` is why it was
+    """How a run ended. `request` holds the whole conversation and can be continued. `reason` is why it was
     cancelled."""
 
     why: Why

@@ -1,34 +1,33 @@
-"""The loop itself: a generator from one step to the next until the run has ended.
+"""The tool loop: a generator from one step to the next until the run has ended.
 
-It decides and remembers; whoever drives it sends, shows, runs and waits. Sent the same answers it always asks for the
-same steps, which is what makes a run something that can be taken up again.
+It decides and remembers; a driver sends, shows, runs and waits. Sent the same answers, it asks for the same steps,
+which is why a run can be resumed.
 """
 
 from collections.abc import Generator, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from sightline.agent.core import reply as replies
-from sightline.agent.core.account import Repeats, charge, usage_of
-from sightline.agent.core.arguments import RefusedArguments
-from sightline.agent.core.arguments import read as read_arguments
-from sightline.agent.core.decisions import RunPolicy
-from sightline.agent.core.history import RunConversation
+from sightline.agent.core.approval import Policy
+from sightline.agent.core.arguments import RefusedArguments, read_arguments
+from sightline.agent.core.conversation import RunConversation
 from sightline.agent.core.limits import (
     BEFORE_ASK,
     BEFORE_USE,
     LimitName,
     Reached,
+    Repeats,
     RunLimits,
     RunUsage,
+    charge,
     find_reached_limit,
     next_limit,
+    usage_of,
 )
-from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.pending import Pending
-from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.reply import ReplyOutcome
+from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
+from sightline.agent.core.pending import Pending, RunPolicy
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
 from sightline.agent.core.steps import (
     Answer,
@@ -47,10 +46,94 @@ from sightline.agent.core.steps import (
     Used,
     unfit,
 )
-from sightline.agent.core.tool import Definition
+from sightline.agent.core.tool import Definition, Toolbox
+from sightline.catalog.facts import Prices
 from sightline.errors import CancelReason, Code, Fault
-from sightline.model.parts import Part, ToolCall
+from sightline.model.parts import Part, Text, Thinking, ToolCall
+from sightline.model.reply import Reply
 from sightline.model.request import Request
+
+
+class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`dialect` is the one that the provider speaks, to which every request will be written.
+
+    With `is_hooked` hooks see every call before it runs, also at those that a rule allows, and at the last
+    reply before the run ends.
+    """
+
+    dialect: str
+    toolbox: Toolbox = Toolbox()
+    policy: Policy = Policy()
+    limits: RunLimits = RunLimits()
+    cap: Cap = Cap()
+    prices: Prices | None = None
+    is_hooked: bool = False
+
+    def check(self) -> None:
+        """Refuse a plan that could not be kept."""
+        self.toolbox.check()
+        self.limits.check()
+        if self.limits.cost is not None and self.prices is None:
+            raise Fault(
+                Code.USAGE,
+                "there is a limit of cost, and the prices of this model are not known",
+                hint="Limit the tokens instead, or set the prices in [models].",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOutcome:
+    """`use` its calls, `pause`: the model has not ended its turn, or `end` the run, because of `why`.
+
+    `parts` go into the conversation. With `is_cut` the reply is not whole, so that none of its calls is acted on.
+    """
+
+    then: Literal["use", "pause", "end"]
+    parts: tuple[Part, ...]
+    why: Why = "answered"
+    is_cut: bool = False
+
+
+def read_reply(reply: Reply, source: str) -> ReplyOutcome:
+    """The meaning of a reply to a request of the dialect `source`. Of several choices the first is meant."""
+    choice = reply.choice
+    if reply.fault is not None:
+        return ReplyOutcome("end", (), "cancelled" if reply.fault.code is Code.CANCELLED else "failed", is_cut=True)
+    parts = tuple(_as_history(part, same=reply.dialect == source) for part in choice.parts)
+    match choice.finish:
+        case "stop" | "tool_calls" | "pause":
+            if choice.tool_calls:
+                return ReplyOutcome("use", parts)
+            return ReplyOutcome("pause" if choice.finish == "pause" and parts else "end", parts)
+        case "length" | "content_filter" | "refusal":
+            return ReplyOutcome("end", _without_calls(parts), choice.finish, is_cut=True)
+        case "cancelled":
+            return ReplyOutcome("end", (), "cancelled", is_cut=True)
+        case "error" | None:
+            return ReplyOutcome("end", (), "failed", is_cut=True)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _as_history(part: Part, *, same: bool) -> Part:
+    """A part of a reply as a part of a request. In the dialect that it came from, its place tells writers what it was;
+    in another dialect, that place and unknown fields mean nothing."""
+    if same:
+        return part
+    if isinstance(part, Text) and part.citations:
+        part = msgspec.structs.replace(
+            part, citations=tuple(msgspec.structs.replace(each, at="", extras={}) for each in part.citations)
+        )
+    return msgspec.structs.replace(part, at="", extras={})
+
+
+def _without_calls(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """What can stay of a reply that was cut: reasoning that led to nothing is refused by its provider."""
+    kept = [part for part in parts if not isinstance(part, ToolCall)]
+    while kept and isinstance(kept[-1], Thinking):
+        kept.pop()
+    return tuple(kept)
+
 
 Loop: TypeAlias = Generator[Step, Answer, FinishedRun]
 
@@ -128,11 +211,11 @@ class ToolLoop:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
         self._spent, cost = charge(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
-        told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
-        reading = replies.read(answer.reply, self._history.request.dialect)
+        round_ = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
+        reading = read_reply(answer.reply, self._history.request.dialect)
         if reading.then == "use":
-            return (yield from self._use(told, reading))
-        self._keep(told, reading)
+            return (yield from self._use(round_, reading))
+        self._keep(round_, reading)
         if reading.then == "pause":
             return None
         if reading.why == "cancelled":
@@ -142,7 +225,7 @@ class ToolLoop:
         return reading.why
 
     def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
-        """Ask whether the run may end; None where the model is told to go on."""
+        """Ask whether the run may end; None if the model is to go on."""
         step = Rest(number)
         answer = self._accept_answer((yield step))
         if not isinstance(answer, Rested):
@@ -168,7 +251,7 @@ class ToolLoop:
     # --- limits ---------------------------------------------------------------------------------------
 
     def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
-        """The limit that ends the run here; None if there is none, or somebody has raised it."""
+        """The limit that ends the run here; None if there is none, or a person has raised it."""
         while (found := find_reached_limit(self._limits, self._spent, names)) is not None:
             if not (yield from self._confirm_limit(found)):
                 return found
@@ -203,7 +286,7 @@ class ToolLoop:
         return self._stop(fault.reason)
 
     def _stop(self, reason: CancelReason | None) -> Why:
-        """Why something was cut off: whoever drives the run does so too when its time is up."""
+        """Why the run was stopped: the driver stops it as well when its time is up."""
         self._reason = reason or self._reason
         late = self._late()
         if late is None:
@@ -212,7 +295,7 @@ class ToolLoop:
         return "limit"
 
     def _late(self) -> Reached | None:
-        """The limit of time, if it is reached and nobody can raise it."""
+        """The limit of time, if it is reached and cannot be raised."""
         found = find_reached_limit(self._limits, self._spent, ("seconds",))
         return None if found is None or found.raised is not None else found
 
@@ -281,7 +364,7 @@ class ToolLoop:
         return next(each for each in self._plan.toolbox.definitions if each.name == name)
 
     def _run_calls(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
-        """Run what may run; the limit that ended it, and what else the model is to be told."""
+        """Run what may run; the limit that ended it, and the text for the model besides the results."""
         found: Reached | None = None
         context = ""
         if _open(pending):
@@ -299,7 +382,7 @@ class ToolLoop:
         return found, context
 
     def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
-        """Settle what may not run, and ask about what nobody has decided beforehand."""
+        """Settle what may not run, and ask about calls that no rule decides."""
         waiting: list[tuple[Pending, RunnableCall]] = []
         allowed: list[str] = []
         for each, call in _open(pending):
@@ -315,15 +398,15 @@ class ToolLoop:
             answer = self._accept_answer((yield step))
             if not isinstance(answer, CallsDecided):
                 raise unfit(step, answer)
-            told = {
+            results = {
                 each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
                 for each, call in waiting
             }
-            objections = {key: objection for key, objection in told.items() if objection}
+            objections = {key: objection for key, objection in results.items() if objection}
             waiting = [(each, call) for each, call in waiting if each.key in objections]
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
-        """Have the calls run for which there is room; what else the model is to be told."""
+        """Have the calls run for which there is room; the text for the model besides the results."""
         room = None if short is None else int(short.limit) - self._spent.tool_calls
         chosen = _open(pending)[:room]
         if not chosen:

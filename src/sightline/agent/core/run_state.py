@@ -22,13 +22,12 @@ from sightline.errors import Code, Fault
 
 @dataclass(slots=True)
 class RunState:
-    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` tells how far
+    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` knows how far
     it has come.
 
-    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` what the model is told beside it;
-    those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run without
-    asking anybody. `exchange` is where a request that may have been answered is on record.
-    """
+    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` the text that the model gets
+    besides; those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run
+    without asking a person. `exchange` is where a request that may have been answered is on record."""
 
     run: ToolLoop
     loop: Loop
@@ -60,6 +59,13 @@ class RunState:
             self.step = self.loop.send(answer)
         except StopIteration as stop:
             self.step, self.ended = None, stop.value
+
+    def steps(self) -> Loop:
+        """The steps from here on, for a driver. The state follows the answers that the driver sends."""
+        while self.step is not None:
+            self.answer((yield self.step))
+        assert self.ended is not None  # there is either a step or an end
+        return self.ended
 
 
 def begin_run(fact: RunBegan) -> RunState:

@@ -38,7 +38,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerdict:
-    """What is wrong with a value: `mismatches` for whoever reads about it, `types` each wrong type in any branch.
+    """What is wrong with a value: `mismatches` for the reader, `types` each wrong type in any branch.
 
     `count` is the number of places where the schema as a whole is broken; none means that the value is right.
     """
@@ -82,7 +82,7 @@ def _validator(text: bytes) -> Validator:
 
 
 def _mismatches_of(error: ValidationError) -> Iterator[Mismatch]:
-    """An error as it is told: of several branches that all fail, the one that comes nearest tells why."""
+    """The mismatches of an error. Of several branches that all fail, those of the branch that comes nearest."""
     if error.validator not in _BRANCHES or not error.context:
         yield _mismatch(error)
         return

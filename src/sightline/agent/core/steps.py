@@ -5,9 +5,9 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.agent.core.approval import Decision
+from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.repair import Repair
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
 from sightline.model.reply import Reply
@@ -64,7 +64,7 @@ class Confirm(msgspec.Struct, frozen=True):
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """The model has said its last word: may the run end? Answered by `Rested`."""
+    """The model has answered: may the run end? Answered by `Rested`."""
 
     round: int
 
@@ -76,7 +76,7 @@ class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
     """What the model answered. `elapsed` is the seconds since the run began, as its driver counts them.
 
     `sent` is the request that was sent in place of the one asked for, and goes into the rounds that follow. `estimate`
-    stands for the usage where the provider tells none.
+    replaces the usage if the provider reports none.
     """
 
     reply: Reply
@@ -93,7 +93,7 @@ class CallsDecided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
 
 
 class Used(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="used"):
-    """What came of the calls, by key; one that is missing was cancelled. `context` is told to the model as well."""
+    """What came of the calls, by key; one that is missing was cancelled. The model gets `context` as well."""
 
     outcomes: dict[str, ToolOutcome] = {}
     elapsed: float = 0.0
@@ -108,7 +108,7 @@ class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 
 class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
-    """The run may end; with `words` it may not, and the model is told them. With `failure` it ends as a failure,
+    """The run may end; with `words` it may not, and the model gets them. With `failure` it ends as a failure,
     because what had to agree to its end could not be asked."""
 
     words: str = ""
@@ -117,7 +117,7 @@ class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class RunStopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
-    """Somebody ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
+    """The run is stopped. It can answer any step; `outcomes` are those of the calls that were complete by then."""
 
     elapsed: float = 0.0
     outcomes: dict[str, ToolOutcome] = {}

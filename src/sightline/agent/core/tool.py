@@ -1,4 +1,4 @@
-"""Tools as values: what the model is told of them, and what the loop knows besides."""
+"""Tools as values: what the model sees of them, and what the loop knows besides."""
 
 from collections import Counter
 from difflib import get_close_matches
@@ -57,7 +57,7 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(folded[each] for each in close) or tuple(names)
 
     def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
-        """The tools for a request that has these already: a tool that stands there stays as it is written there."""
+        """The tools for a request that has these already: a tool that is there already stays as it is."""
         there = {native_tool_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_tool_of(each) for each in fresh))

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import msgspec
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NOBODY, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
+from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.quota import line_of
 from sightline.agent.core.rounds import FinishedRun
@@ -24,23 +24,25 @@ from sightline.agent.core.steps import (
     Replied,
     Rest,
     Rested,
-    RunnableCall,
     RunStopped,
     Step,
     Use,
     Used,
 )
 from sightline.agent.core.tool import Definition, Toolbox
-from sightline.agent.service.approvals import Approving
-from sightline.agent.service.hook_points import Moments, refusal_fault
-from sightline.agent.service.markers import behind_marker, is_forgotten
-from sightline.agent.service.participants import Approver, Watcher
-from sightline.agent.service.recall import recall_reply
-from sightline.agent.service.round_sender import Opening, RoundSender, RunGate
+from sightline.agent.service.approvers import Approver, Question, Watcher
+from sightline.agent.service.hook_points import CallApproval, HookPoints, refusal_fault
+from sightline.agent.service.round_sender import (
+    Opening,
+    RoundSender,
+    RunGate,
+    behind_marker,
+    is_forgotten,
+    recall_reply,
+)
 from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
-from sightline.agent.service.stop_signal import Brake
-from sightline.agent.service.tool_calls import Using
+from sightline.agent.service.tool_calls import ToolRunner
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
@@ -49,21 +51,23 @@ from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.observed_hub import Telling
+from sightline.journal.driver import StopSignal, drive
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.store import Store
 from sightline.tokens.ledger import Wait
+from sightline.transport.race import WorkInterrupted
 
 
-class Offered:
+class ToolChanges:
     """`toolbox` is what the run has; `there` is what there was when this process began to drive it."""
 
     def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
-        told = [each for each in toolbox.definitions if each.is_enabled]
-        self._told = {each.name for each in told}
-        self._known = {each.name: each for each in (*there, *told)}
+        enabled = [each for each in toolbox.definitions if each.is_enabled]
+        self._enabled = {each.name for each in enabled}
+        self._known = {each.name: each for each in (*there, *enabled)}
         self._looked: Sequence[Definition] = ()
 
     def changes(self, now: Sequence[Definition]) -> str:
@@ -72,15 +76,15 @@ class Offered:
             return ""
         self._looked = now
         found = {each.name: each for each in now}
-        gone = [name for name in self._known if name in self._told and name not in found]
+        gone = [name for name in self._known if name in self._enabled and name not in found]
         other = [name for name, each in found.items() if name in self._known and _is_other(self._known[name], each)]
         fresh = [name for name in found if name not in self._known]
         self._known = {name: each for name, each in self._known.items() if name not in gone} | found
         words = [
             *_words("gone", gone),
             *_words("changed", other),
-            *_words("there again", (name for name in fresh if name in self._told)),
-            *_words("new, for the next run", (name for name in fresh if name not in self._told)),
+            *_words("there again", (name for name in fresh if name in self._enabled)),
+            *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
         ]
         return f"the tools are not as they were: {'; '.join(words)}" if words else ""
 
@@ -102,9 +106,6 @@ _OFTEN = 0.1
 _SELDOM = 1.0
 """The same for who gets a line for each."""
 
-Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
-"""What a person is asked: about calls, a limit, or calls that were interrupted."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
@@ -116,9 +117,9 @@ class RunnerContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """Who takes part in one run: its tools, who decides, its hooks, who hears what the model says as it comes, who
-    hears of each fact of its exchanges, who watches it otherwise, and who lets its requests go."""
+class RunParticipants:
+    """What takes part in one run: its tools, the approver, its hooks, the listener to events of the answer, the
+    listener to facts of its exchanges, the watcher, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
@@ -132,9 +133,9 @@ class Company:
 @dataclass
 class RunDriver:
     """A run on its way. `waits_for` is the question to a person that is open, `held` the exchange whose request a
-    person holds, `paused` what its next request waits for, `progress` what running tools tell of themselves; with
+    person holds, `paused` what its next request waits for, `progress` what running tools report; with
     `is_stepping` each request is held. `before` is how long earlier processes took, `opening` how the next request is
-    sent. `changed` hears whenever the run can be seen differently.
+    sent. `changed` is called whenever the run is to be shown anew.
     """
 
     standing: RunState
@@ -142,12 +143,12 @@ class RunDriver:
     began: RunBegan
     choice: ModelChoice
     means: RunnerContext
-    company: Company
+    company: RunParticipants
     is_stepping: bool = False
     before: float = 0.0
     opening: Opening = field(default_factory=Opening)
     changed: Callable[[], None] = lambda: None
-    brake: Brake = field(default_factory=Brake)
+    stop_signal: StopSignal = field(default_factory=StopSignal)
     waits_for: Question | None = None
     held: str = ""
     paused: RunPaused | None = None
@@ -158,11 +159,11 @@ class RunDriver:
         self._cancellation: Cancellation | None = None
         is_stream = bool(self.began.request.options.stream)
         self._started = engine.clock.monotonic()
-        self._progress_told = self._started - _OFTEN
+        self._progress_announced = self._started - _OFTEN
         self._progress_watched = self._started - _SELDOM
-        self._offered = Offered(plan.toolbox, company.tools.definitions)
-        self._moments = Moments(company.hooks, self.log, self.brake)
-        self._asking = RoundSender(
+        self._tool_changes = ToolChanges(plan.toolbox, company.tools.definitions)
+        self._hook_points = HookPoints(company.hooks, self.log, self.stop_signal)
+        self._sender = RoundSender(
             engine,
             self.choice,
             self.began.session,
@@ -174,23 +175,30 @@ class RunDriver:
             company.gate,
             conversation_of(self.began, self.log.run),
         )
-        self._approving = Approving(self._moments.before_tool, self._ask_approver, plan.policy)
-        self._using = Using(
+        self._approval = CallApproval(self._hook_points.before_tool, self._ask_approver, plan.policy)
+        self._tool_runner = ToolRunner(
             company.tools,
             self.log,
-            self.brake,
+            self.stop_signal,
             plan.cap,
             self.choice.facts,
-            self._moments.after_tool,
+            self._hook_points.after_tool,
             self._report_progress,
         )
 
     async def through(self) -> FinishedRun:
-        """Drive it to its end. A run that somebody leaves raises a fault of that, and has no end yet."""
+        """Drive it to its end. A run that is left raises a fault, has no end, and can be resumed."""
         with cancellation("user") as self._cancellation:
             timer = asyncio.get_running_loop().create_task(self._stop_at_time_limit())
             try:
-                return await self._through()
+                ended = await drive(
+                    self.standing.steps(),
+                    self._answer,
+                    lambda: self._stop_answer() if self.stop_signal.is_set else None,
+                    record=self._record,
+                )
+                await self.log.note(RunEnded(ended.why, ended.reason))
+                return ended
             finally:
                 timer.cancel()
                 await asyncio.wait({timer})
@@ -208,43 +216,38 @@ class RunDriver:
         while (left := limits.seconds - self._elapsed_seconds()) > 0:
             await self.means.engine.clock.sleep(left)
         self.cancel_because("timeout")
-        self.brake.pull(now=True)
-
-    async def _through(self) -> FinishedRun:
-        while (step := self.standing.step) is not None:
-            if words := self._offered.changes(self.company.tools.definitions):
-                await self.log.note(Remarked(words))
-            answer = self._stop_answer() if self.brake.is_pulled else await self._answer(step)
-            if self.brake.is_leaving and isinstance(answer, RunStopped):
-                await self.log.note(RunTaken(NOBODY))  # this process may live on, and any other can take it up
-                raise _abandoned_fault(self.log.run)
-            await self.log.note(answer)
-            self.standing.answer(answer)
-        assert self.standing.ended is not None  # there is either a step or an end
-        await self.log.note(RunEnded(self.standing.ended.why, self.standing.ended.reason))
-        return self.standing.ended
+        self.stop_signal.stop(now=True)
 
     async def _answer(self, step: Step) -> Answer:
-        match step:
-            case AskModel():
-                return await self._answer_ask(step)
-            case Approve():
-                decisions = await self.brake.unless_soon(self._approving.approve(step))
-                return self._stop_answer() if decisions is None else CallsDecided(decisions, self._elapsed_seconds())
-            case Use():
-                return await self._run_tools(step)
-            case Confirm():
-                goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
-                return (
-                    self._stop_answer()
-                    if goes_on is None
-                    else Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
-                )
-            case Rest():
-                rested = await self.brake.unless_soon(self._answer_rest(step))
-                return self._stop_answer() if rested is None else rested
-            case unreachable:
-                assert_never(unreachable)
+        """Carry out one step of the loop."""
+        if words := self._tool_changes.changes(self.company.tools.definitions):
+            await self.log.note(Remarked(words))
+        try:
+            match step:
+                case AskModel():
+                    return await self._answer_ask(step)
+                case Approve():
+                    decisions = await self.stop_signal.unless_soon(self._approval.approve(step))
+                    return CallsDecided(decisions, self._elapsed_seconds())
+                case Use():
+                    return await self._run_tools(step)
+                case Confirm():
+                    goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
+                    return Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
+                case Rest():
+                    return await self.stop_signal.unless_soon(self._answer_rest(step))
+                case unreachable:
+                    assert_never(unreachable)
+        except WorkInterrupted:
+            return self._stop_answer()
+
+    async def _record(self, answer: Answer) -> None:
+        """Append the answer before the loop gets it: a process that resumes the run sends it again."""
+        if self.stop_signal.is_leaving and isinstance(answer, RunStopped):
+            await self.log.note(RunTaken(NO_PROCESS))  # this process may live on, and any other can resume the run
+            hint = f"Go on with it: sightline resume {self.log.run}"
+            raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
+        await self.log.note(answer)
 
     def _elapsed_seconds(self) -> float:
         return self.before + self.means.engine.clock.monotonic() - self._started
@@ -256,18 +259,23 @@ class RunDriver:
     # --- requests ---
 
     async def _answer_ask(self, step: AskModel) -> Answer:
-        asked = await self.brake.unless_now(self._reply(step))
-        if asked is None and not self.brake.is_leaving:  # who takes it up asks again
-            partial = self._asking.so_far(cancel_reason())
-            asked = None if partial is None else Replied(partial)
-        return self._stop_answer() if asked is None else msgspec.structs.replace(asked, elapsed=self._elapsed_seconds())
+        try:
+            replied = await self.stop_signal.unless_now(self._reply(step))
+        except WorkInterrupted:
+            replied = None
+        if replied is None and not self.stop_signal.is_leaving:  # a process that resumes the run asks again
+            partial = self._sender.so_far(cancel_reason())
+            replied = None if partial is None else Replied(partial)
+        if replied is None:
+            return self._stop_answer()
+        return msgspec.structs.replace(replied, elapsed=self._elapsed_seconds())
 
     async def _reply(self, step: AskModel) -> Replied | None:
         """The reply; None if nothing is asked because the run is to stop."""
         replied = await self._recall_reply() or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
             return replied
-        verdict = await self._moments.after_reply(step.round, replied.reply)
+        verdict = await self._hook_points.after_reply(step.round, replied.reply)
         if verdict is None or verdict.decision != "deny":
             return replied
         reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
@@ -283,8 +291,8 @@ class RunDriver:
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
-        verdict = await self._moments.before_request(step.round, request)
-        if self.brake.is_pulled:
+        verdict = await self._hook_points.before_request(step.round, request)
+        if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
             return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
@@ -305,7 +313,7 @@ class RunDriver:
     async def _ask(self, step: AskModel, request: Request, opening: Opening) -> Replied:
         exchange = self.means.make_exchange()
         await self.log.note(RequestStarted(step.round, exchange))
-        return await self._asking.ask(request, exchange, opening)
+        return await self._sender.ask(request, exchange, opening)
 
     def _hold(self, exchange: str) -> None:
         if exchange != self.held:
@@ -329,30 +337,28 @@ class RunDriver:
             return await self.company.approver.approve(self.log.run, step)
 
     async def _run_tools(self, step: Use) -> Answer:
-        standing, using = self.standing, self._using
-        using.begin(standing.finished, {**self._approving.contexts, **standing.contexts})
-        self._approving.contexts = {}
-        if standing.mid_flight and not await self._ask_mid_flight(standing.mid_flight):
+        standing, using = self.standing, self._tool_runner
+        using.begin(standing.finished, {**self._approval.contexts, **standing.contexts})
+        self._approval.contexts = {}
+        try:
+            if calls := standing.mid_flight:
+                again = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
+                await using.skip(tuple(call for call in calls if again.get(call.key) != "again"))
+            await self.stop_signal.unless_now(using.use(step))
+        except WorkInterrupted:
             return self._stop_answer(using.outcomes)
-        await self.brake.unless_now(using.use(step))
-        self.progress.clear()
+        finally:
+            self.progress.clear()
         if any(call.key not in using.outcomes for call in step.calls):
             return self._stop_answer(using.outcomes)
         return Used(using.outcomes, self._elapsed_seconds(), using.context)
 
-    async def _ask_mid_flight(self, calls: tuple[RunnableCall, ...]) -> bool:
-        """Ask about calls that were running when a process ended; whether anybody said anything."""
-        told = await self._ask_person(calls, lambda: self.company.approver.mid_flight(self.log.run, calls))
-        if told is not None:
-            await self._using.skip(tuple(call for call in calls if told.get(call.key) != "again"))
-        return told is not None
-
     def _report_progress(self, key: str, words: str) -> None:
-        """Tools may tell more than anybody can look at."""
+        """Announce progress at intervals: a tool may report more than a page can show."""
         self.progress[key] = words
         now = self.means.engine.clock.monotonic()
-        if now - self._progress_told >= _OFTEN:
-            self._progress_told = now
+        if now - self._progress_announced >= _OFTEN:
+            self._progress_announced = now
             self.changed()
         if self.company.watcher is not None and now - self._progress_watched >= _SELDOM:
             self._progress_watched = now
@@ -360,15 +366,15 @@ class RunDriver:
 
     # --- people and the end ---
 
-    async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T | None:
-        """What a person answers; None if the run is stopped meanwhile."""
+    async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T:
+        """What a person answers; `WorkInterrupted` if the run is stopped meanwhile."""
 
         async def ask() -> T:
-            # Told and asked in one go: who hears of it can answer at once.
+            # The question is open before the announcement: a watcher may answer at once.
             with self._waiting(question):
                 return await answering()
 
-        return await self.brake.unless_soon(ask())
+        return await self.stop_signal.unless_soon(ask())
 
     @contextmanager
     def _waiting(self, question: Question) -> Iterator[None]:
@@ -380,10 +386,10 @@ class RunDriver:
             self.waits_for = None
 
     async def _answer_rest(self, step: Rest) -> Rested:
-        """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
-        said, and to let the model go on would ask the same hook again and again."""
+        """Whether the run may end. A hook that failed makes it a failure: its verdict is not known, and
+        to let the model continue would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
-        verdict = await self._moments.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
+        verdict = await self._hook_points.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
         words = failure = ""
         if verdict is not None and verdict.stop is None:
             if verdict.decision == "deny":
@@ -391,10 +397,6 @@ class RunDriver:
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
         return Rested(words, self._elapsed_seconds(), failure)
-
-
-def _abandoned_fault(run: str) -> Fault:
-    return Fault(Code.CANCELLED, f"the run {run} was left", hint=f"Go on with it: sightline resume {run}")
 
 
 def _with_words(request: Request, words: str) -> Request:

@@ -1,11 +1,12 @@
-"""One round's request, from the loop's wish to the reply that it is sent."""
+"""One request of a run: how it is sent, shortened, and found again in the record."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from sightline.agent.core.account import usage_of
+from sightline.agent.core.limits import usage_of
+from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import Replied
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
@@ -14,16 +15,19 @@ from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
 from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared, write_prepared
-from sightline.exchange.recording.exchange_record import read_request
+from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange, read_request
 from sightline.model.events import StreamEvent
-from sightline.model.exchange import Dropped, Edited, Held, Released
+from sightline.model.exchange import Answered, Dropped, Edited, ExchangeFinished, Held, Released
 from sightline.model.fold import fold
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
+from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.entries import FactEntry
+from sightline.store.store import Store
+from sightline.store.summary import summary_of
 from sightline.tokens.ledger import Wait
 from sightline.transport.retry import LONGEST_WAIT
 
@@ -41,7 +45,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class RunGate:
-    """Lets the requests of a run go where whoever began it sees to the account's limits. `admitted` returns when one
+    """Admits the requests of a run whose caller watches the account's limits. `admitted` returns when one
     can go, with what to call once it is on its way or never will be; `max_wait` is the longest wait that a provider may
     ask for before another attempt."""
 
@@ -54,12 +58,12 @@ async def _at_once(_prepared: Prepared) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """Nobody kept a place for it."""
+    """The request of a run without a gate has no place to free."""
 
 
 @dataclass
 class RoundSender:
-    """Asks the model of a run. `held` hears whether a person is waited for before the request goes out, `paused` how
+    """Asks the model of a run. `held` gets the exchange that waits for a person, `paused` how
     long the provider's limits are waited for, and None once they are not, `noted` of each fact of its exchanges.
 
     `is_stream` is how the run was begun; what a person makes of that in a body counts from then on. Where there is a
@@ -128,14 +132,14 @@ class RoundSender:
         self.heard(event)
 
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
-        """What is counted where the provider does not tell."""
-        told = usage_of(reply.usage, None)
-        if told is not None and told.input_tokens is not None and told.output_tokens is not None:
+        """The estimated usage if the provider does not report all of it."""
+        usage = usage_of(reply.usage, None)
+        if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return None
-        said = Message("assistant", reply.choice.parts)
+        message = Message("assistant", reply.choice.parts)
         return Usage(
             input_tokens=self.engine.estimate(prepared).tokens,
-            output_tokens=self.engine.counter.estimator(self.choice).message(said).tokens,
+            output_tokens=self.engine.counter.estimator(self.choice).message(message).tokens,
         )
 
 
@@ -173,3 +177,75 @@ class _Way:
         if self.is_edited and hold is not None and hold.phase == "request" and hold.draft.sha256 == sha256:
             choice = self.asking.choice
             self.sent = read_request(choice.dialect, hold.draft.data, choice.model)
+
+
+_WORDS = ("previous response", "previous_response")
+
+
+def behind_marker(request: Request, last: Round | None) -> Request | None:
+    """The request without what the provider keeps under the marker of the last reply; None where all must be sent."""
+    if last is None or last.reply.marker is None or last.reply.fault is not None or request.options.store is not True:
+        return None
+    if last.amendments or any(call.is_edited or call.sent_id is not None for call in last.calls):
+        return None
+    turns = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
+    if not turns or turns[-1] + 1 == len(request.messages):
+        return None
+    messages = (*_instructions(request.messages), *request.messages[turns[-1] + 1 :])
+    options = msgspec.structs.replace(request.options, previous_response_id=last.reply.marker)
+    return msgspec.structs.replace(request, messages=messages, options=options)
+
+
+def is_forgotten(fault: Fault | None) -> bool:
+    """Whether the provider refuses a request because it does not know the marker any more."""
+    if fault is None or fault.code not in (Code.INVALID_REQUEST, Code.MODEL_UNKNOWN):
+        return False
+    text = f"{fault.message} {fault.details}".lower()
+    return any(words in text for words in _WORDS)
+
+
+def _instructions(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What is sent beside the conversation, and is not carried over: the first system message, if it is one text."""
+    first = messages[0]
+    is_beside = first.role == "system" and len(first.parts) == 1 and isinstance(first.parts[0], Text)
+    return (first,) if is_beside else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A reply as it came, and the request that was sent in place of the one asked for, if a person had edited it."""
+
+    reply: Reply
+    sent: Request | None = None
+
+
+async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Recalled | None:
+    """What came of an exchange, if all of it is on record."""
+    await store.settle()
+    facts = await store.facts(exchange)
+    if not _is_whole(facts) or not _tells_its_end(choice):
+        return None
+    try:
+        found = await load_exchange(store, summary_of(exchange, facts, lambda _provider, _model: None))
+        return Recalled(found.reply(), _sent_request(found, choice) if is_edited(facts) else None)
+    except Fault:
+        return None  # a body is gone, or cannot be read
+
+
+def is_edited(facts: Sequence[FactEntry]) -> bool:
+    """Whether a person changed the request; masks are put on each request anew."""
+    return any(isinstance(noted.fact, Edited) and noted.fact.operation != "mask" for noted in facts)
+
+
+def _is_whole(facts: Sequence[FactEntry]) -> bool:
+    kinds = [type(noted.fact) for noted in facts]
+    return ExchangeFinished in kinds and Answered not in kinds
+
+
+def _tells_its_end(choice: ModelChoice) -> bool:
+    """Some servers call a truncated reply complete, which is corrected only while the reply is read."""
+    return choice.provider.quirks.reports_length or choice.dialect != "openai-responses"
+
+
+def _sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
+    return read_request(found.spoken, found.sent, choice.model)

@@ -6,8 +6,8 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.account import total_usage
 from sightline.agent.core.approval import ApprovalRule
+from sightline.agent.core.limits import total_usage
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools

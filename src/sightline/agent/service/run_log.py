@@ -1,39 +1,46 @@
-"""The facts of one run in the logbook: each is there before anything follows from it."""
+"""The logs of runs: that of the run which is driven here, and those of all runs as the logbook has them."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunFact, read, write
+from sightline.agent.core.facts import NO_PROCESS, RunBegan, RunEnded, RunFact, RunTaken, TimedFact, read, write
 from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.run_view import Looked, brief, show_run
+from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import RunObserver
-from sightline.exchange.redaction import Redaction
+from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Line, Logbook
+from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode, encode
 
 PREFIX = "run:"
-"""How the logs of runs are called, before the run's own name."""
+"""The prefix of the names of these logs; the id of the run follows."""
 
-_CHANGED = 409
+_MOST_BRIEFS = 256
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
+# A run goes on with the secrets that its model or its tools wrote; only the log must not have them.
+_FORMAT: FactFormat[RunFact] = FactFormat(
+    lambda fact: (write(fact), fact), lambda line: read(line.data), applies_masked=lambda _fact: False
+)
 
-class TimedFact(msgspec.Struct, frozen=True):
-    """A fact and the time of day at which it was written down."""
-
-    at: float
-    fact: RunFact
-
-
-Telling: TypeAlias = Callable[[RunFact], None]
-"""Is told each fact once it is written down."""
+T = TypeVar("T", RunnableCall, ToolOutcome)
+FactListener: TypeAlias = Callable[[RunFact], None]
+"""Gets each fact once it is durable."""
 
 
 class RunLog:
-    """Adds facts, one after the other whoever brings them, without the configured keys. `told` are all so far."""
+    """The facts of a run that is driven here, whose log has no other writer. `timed_facts` are all of them so far.
+
+    After each append, `observer` gets all facts, `changed` is called, and `tell` gets each new fact.
+    """
 
     def __init__(
         self,
@@ -44,92 +51,140 @@ class RunLog:
         secrets: tuple[str, ...] = (),
         facts: Sequence[TimedFact] = (),
         changed: Callable[[], None] = lambda: None,
-        tell: Telling | None = None,
+        tell: FactListener | None = None,
         observer: RunObserver | None = None,
     ) -> None:
         self.run = run
-        self.told = list(facts)
-        self._logbook = logbook
-        self._now = now
-        self._redaction = Redaction(secrets)
+        self.now = now
+        self.timed_facts = list(facts)
         self._changed = changed
         self._tell = tell
         self._observer = observer
-        self._lock = asyncio.Lock()
+        hint = "It goes on there; `sightline resume` takes it back once that has ended."
+        message = f"the run {run} was taken over by another process"
+        self._journal: Journal[RunFact, list[TimedFact], None] = Journal(
+            logbook,
+            PREFIX + run,
+            _FORMAT,
+            self.timed_facts,
+            lambda fact, at: self.timed_facts.append(TimedFact(at, fact)),
+            now=now,
+            secrets=secrets,
+            announce=self._announce,
+            taken_over=Fault(Code.USAGE, message, hint=hint, status=CONFLICT),
+            version=len(self.timed_facts),
+        )
 
     @property
     def facts(self) -> list[RunFact]:
-        """The facts alone."""
-        return [each.fact for each in self.told]
+        """The facts without their times."""
+        return [each.fact for each in self.timed_facts]
 
     async def note(self, *facts: RunFact) -> None:
-        """Write these down. Who is cancelled meanwhile is so once they are there, or are known not to be."""
-        async with self._lock:
-            await _whole(self._append(facts))
-        if self._observer is not None:
-            self._observer.observe_run(self.run, [(each.at, each.fact) for each in self.told], len(facts))
-        self._changed()
-        if self._tell is not None:
-            for fact in facts:
-                self._tell(fact)
-
-    def now(self) -> float:
-        """The time of day."""
-        return self._now()
+        """Append these facts; they are durable when this returns, also if the caller is cancelled meanwhile."""
+        await self._journal.append(facts)
 
     def observe_tool(self, call: RunnableCall, began: float, outcome: ToolOutcome) -> None:
-        """A tool has just been run, from that time of day on."""
+        """Report to the observer that a tool ran from that time of day until now."""
         if self._observer is not None:
-            masking = self._redaction.masking()
-            shown = masking.feed(encode(msgspec.to_builtins(call))) + masking.close()
-            call = msgspec.convert(decode(shown), RunnableCall) if masking.has_found else call
-            self._observer.observe_tool(self.run, call, began, self._now(), outcome)
+            self._observer.observe_tool(self.run, self.mask(call), began, self.now(), outcome)
 
-    async def _append(self, facts: Sequence[RunFact]) -> None:
-        at = self._now()
+    def mask(self, value: T) -> T:
+        """The value without the configured secrets. An outcome is masked before the model gets it, because the request
+        that carries it is recorded as well."""
+        masking = self._journal.redaction.masking()
+        data = masking.feed(encode(msgspec.to_builtins(value))) + masking.close()
+        return msgspec.convert(decode(data), type(value)) if masking.has_found else value
+
+    def _announce(self, applied: Sequence[tuple[RunFact, None]]) -> None:
+        if self._observer is not None:
+            self._observer.observe_run(self.run, [(each.at, each.fact) for each in self.timed_facts], len(applied))
+        self._changed()
+        if self._tell is not None:
+            for fact, _ in applied:
+                self._tell(fact)
+
+
+@dataclass
+class PastRuns:
+    """Runs as the logbook has them. `is_alive` says of the name of a process whether it still runs."""
+
+    logbook: Logbook
+    is_alive: Callable[[str], bool]
+    _ended: BoundedCache[tuple[str, int], RunBrief] = field(default_factory=lambda: BoundedCache(_MOST_BRIEFS))
+
+    async def facts(self, run: str) -> list[TimedFact]:
+        """All facts of a run; a fault if there is no such run."""
+        lines = await self.logbook.lines(PREFIX + run) if _NAME.fullmatch(run) else []
+        if not lines:
+            hint = "GET /api/runs lists the runs."
+            raise Fault(Code.USAGE, f"there is no run {run!r}", hint=hint, status=404)
+        return read_facts(lines)
+
+    def state(self, facts: Sequence[TimedFact]) -> State:
+        """The state of a run that is not driven here. A run whose last driver has ended is interrupted, and any process
+        may resume it."""
+        if any(isinstance(each.fact, RunEnded) for each in facts):
+            return "ended"
+        drivers = [each.fact.by for each in facts if isinstance(each.fact, RunTaken)]
+        is_driven = bool(drivers) and drivers[-1] != NO_PROCESS and self.is_alive(drivers[-1])
+        return "running" if is_driven else "interrupted"
+
+    async def show(self, run: str) -> RunShown:
+        """All of a run."""
+        facts = await self.facts(run)
+        standing, state = stand([each.fact for each in facts]), self.state(facts)
+        # The calls that ran when the process ended are asked about first when the run is resumed.
+        question = standing.mid_flight or None if state == "interrupted" else None
+        return show_run(run, facts, standing, Looked(state, question))
+
+    async def list_runs(self, limit: int, driven: Callable[[str], State | None]) -> list[RunBrief]:
+        """The newest runs. `driven` returns the state of a run that is driven here."""
+        found: list[RunBrief] = []
+        for log in (await self.logbook.logs(PREFIX))[:limit]:
+            run = log.name.removeprefix(PREFIX)
+            known = self._ended.get((run, log.lines))
+            if known is None:
+                known = await self._brief(run, log.began, driven(run))
+            if known.state == "ended":
+                self._ended.put((run, log.lines), known)
+            found.append(known)
+        return found
+
+    async def _brief(self, run: str, at: float, state: State | None) -> RunBrief:
         try:
-            await self._logbook.append(PREFIX + self.run, len(self.told), [self._encode(fact) for fact in facts], at)
-        except Fault as fault:
-            if fault.status != _CHANGED:
-                raise
-            hint = "It goes on there; `sightline resume` takes it back once that has ended."
-            raise Fault(
-                Code.USAGE, f"the run {self.run} was taken over by another process", hint=hint, status=_CHANGED
-            ) from None
-        self.told += [TimedFact(at, fact) for fact in facts]
-
-    def mask_outcome(self, outcome: ToolOutcome) -> ToolOutcome:
-        """An outcome without the configured keys: the request that brings it to the model is on record as well."""
-        masking = self._redaction.masking()
-        shown = masking.feed(encode(msgspec.to_builtins(outcome))) + masking.close()
-        return msgspec.convert(decode(shown), ToolOutcome) if masking.has_found else outcome
-
-    def _encode(self, fact: RunFact) -> bytes:
-        masking = self._redaction.masking()
-        return masking.feed(write(fact)) + masking.close()
-
-
-def conversation_of(began: RunBegan, run: str) -> str:
-    """The conversation that a run belongs to: that of the chat which began it, or one of its own."""
-    named = began.origin.get("conversation")
-    return named if isinstance(named, str) and named else run
+            facts = await self.facts(run)
+            return brief(run, facts, stand([each.fact for each in facts]), state or self.state(facts))
+        except Fault as fault:  # a run that cannot be read must not hide the others
+            spent = SpentShown(requests=0, tool_calls=0, tokens=0, cost=None, seconds=0.0, unmeasured=("cost",))
+            return RunBrief(
+                id=run,
+                at=at,
+                title=fault.message,
+                model="",
+                state="interrupted",
+                why="",
+                rounds=0,
+                spent=spent,
+                origin={},
+            )
 
 
 def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
-    """The facts that these lines hold."""
+    """The facts of these lines."""
     return [TimedFact(line.at, read(line.data)) for line in lines]
 
 
-async def _whole(work: Coroutine[object, object, None]) -> None:
-    """Do it to its end, whatever becomes of who waits for it."""
-    task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # heard, so that nobody complains; whoever is cancelled does not want to know
-        raise cancelled
-    task.result()
+def beginning(facts: Sequence[TimedFact]) -> RunBegan:
+    """The first fact of a run; a fault if the log does not begin with it."""
+    began = facts[0].fact
+    if not isinstance(began, RunBegan):
+        hint = "Name a run that is on record whole."
+        raise Fault(Code.INVALID_REQUEST, "the facts of this run have no beginning", hint=hint)
+    return began
+
+
+def conversation_of(began: RunBegan, run: str) -> str:
+    """The conversation of a run: that of the chat which began it, else its own."""
+    named = began.origin.get("conversation")
+    return named if isinstance(named, str) and named else run

@@ -1,18 +1,17 @@
 """A run as it is shown, made from its facts: the same for one that runs here, one that ended, and one left behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from sightline.agent.core.facts import Remarked, RequestStarted, RunBegan, ToolFinished, ToolStarted
+from sightline.agent.core.facts import Remarked, RequestStarted, RunBegan, TimedFact, ToolFinished, ToolStarted
 from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.pending import Pending as PendingOfLoop
 from sightline.agent.core.rounds import CallRecord, Round
 from sightline.agent.core.run_state import RunState
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
-from sightline.agent.service.driver import Question
-from sightline.agent.service.run_log import TimedFact
+from sightline.agent.service.approvers import Question
 from sightline.agent.service.shapes import (
     ApprovePending,
     CallResult,
@@ -114,16 +113,16 @@ def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State
 
 def _began(facts: Sequence[TimedFact]) -> RunBegan:
     began = facts[0].fact
-    assert isinstance(began, RunBegan)  # without it nobody could tell how the run stands
+    assert isinstance(began, RunBegan)  # without it the run has no state
     return began
 
 
 def _show_usage(standing: RunState) -> SpentShown:
     spent = standing.run.spent
-    told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
-    if spent.is_estimated:  # the provider told no usage: what is shown of it is an estimate
-        told["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
-    return SpentShown(**told | {"cost": spent.known_cost})
+    shown = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
+    if spent.is_estimated:  # the provider reported no usage, so the counts are an estimate
+        shown["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
+    return SpentShown(**shown | {"cost": spent.known_cost})
 
 
 def _title(began: RunBegan) -> str:
@@ -255,4 +254,34 @@ def _calls(calls: Sequence[RunnableCall], looked: Looked) -> tuple[PendingCall, 
         PendingCall(key=call.key, id=call.id, name=call.name, arguments=call.arguments, repairs=call.repairs)
         for call in calls
         if looked.undecided is None or call.key in looked.undecided
+    )
+
+
+def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
+    """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
+    if standing.ended is not None:
+        return standing.ended.rounds
+    rounds = standing.run.rounds
+    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
+    if len(replies) <= len(rounds):
+        return rounds
+    outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
+    calls = tuple(_record(each, outcomes) for each in standing.run.pending)
+    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
+
+
+def _record(pending: PendingOfLoop, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
+    ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
+    has_run = pending.key in outcomes
+    return CallRecord(
+        key=pending.key,
+        id=pending.call.id,
+        name=pending.call.name,
+        arguments=pending.call.arguments,
+        fate="ran" if has_run else pending.fate or "cancelled",
+        outcome=outcome,
+        ran=ready.arguments if ready is not None and pending.fate is None else None,
+        sent_id=pending.sent_id if pending.sent_id != pending.call.id else None,
+        is_edited=pending.is_edited,
+        repairs=() if ready is None else ready.repairs,
     )

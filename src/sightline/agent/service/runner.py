@@ -1,28 +1,23 @@
-"""Runs of the tool loop for everybody who wants one: begun, taken up again, stopped, and looked at."""
+"""Runs of the tool loop: begin, resume, stop and show them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, ToolFinished
-from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.pending import Pending
-from sightline.agent.core.plan import RunPlan
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
-from sightline.agent.core.run_state import RunState, stand
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact
+from sightline.agent.core.rounds import FinishedRun, Round
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.run_state import begin_run as at_first
-from sightline.agent.core.steps import AskModel, Replied
+from sightline.agent.core.run_state import stand
+from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.driver import Company, RunDriver, RunnerContext
-from sightline.agent.service.participants import Approver, Watcher
-from sightline.agent.service.past_runs import PastRuns, beginning
-from sightline.agent.service.questions import Questions
+from sightline.agent.service.approvers import Approver, Questions, Watcher
+from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
 from sightline.agent.service.round_sender import Opening, RunGate
-from sightline.agent.service.run_log import RunLog, TimedFact
-from sightline.agent.service.run_log import Telling as FactTelling
-from sightline.agent.service.run_view import Looked, show_run
+from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, beginning
+from sightline.agent.service.run_view import Looked, show_run, so_far
 from sightline.agent.service.shapes import RunBrief, RunShown, State
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
@@ -41,37 +36,6 @@ from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.store.store import Logbook, Store
 
-
-def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
-    """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
-    if standing.ended is not None:
-        return standing.ended.rounds
-    rounds = standing.run.rounds
-    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
-    if len(replies) <= len(rounds):
-        return rounds
-    outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
-    calls = tuple(_record(each, outcomes) for each in standing.run.pending)
-    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
-
-
-def _record(pending: Pending, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
-    ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
-    has_run = pending.key in outcomes
-    return CallRecord(
-        key=pending.key,
-        id=pending.call.id,
-        name=pending.call.name,
-        arguments=pending.call.arguments,
-        fate="ran" if has_run else pending.fate or "cancelled",
-        outcome=outcome,
-        ran=ready.arguments if ready is not None and pending.fate is None else None,
-        sent_id=pending.sent_id if pending.sent_id != pending.call.id else None,
-        is_edited=pending.is_edited,
-        repairs=() if ready is None else ready.repairs,
-    )
-
-
 EVENT = "run"
 """How the news of runs are called."""
 
@@ -80,7 +44,7 @@ EVENT = "run"
 class RunnerOptions:
     """What a program gives its runs besides an engine and a logbook. `make_id` names exchanges.
 
-    `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
+    `process` is the name of this process, and `is_alive` says of such a name whether that process still runs.
     """
 
     catalog: Catalog
@@ -93,7 +57,7 @@ class RunnerOptions:
 
 @dataclass
 class Runner:
-    """One for a process. `questions` is the page: it decides where nobody else was named who does."""
+    """One for a process. `questions` is the page: the approver of runs that have no other."""
 
     engine: Engine
     logbook: Logbook
@@ -131,15 +95,15 @@ class Runner:
         is_stepping: bool = False,
         opening: Opening | None = None,
         origin: JsonObject | None = None,
-        on_fact: FactTelling | None = None,
+        on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
         gate: RunGate | None = None,
     ) -> FinishedRun:
         """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
 
         The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
-        those of the model. `opening` is how its first request is sent, `told` hears each fact of the run, `gate` lets
-        its requests go. To be cancelled leaves a run that can be taken up again.
+        those of the model. `opening` is how its first request is sent, `on_fact` gets each fact of the run, `gate` lets
+        its requests go. Cancelling leaves a run that can be resumed.
         """
         plan = _complete_plan(plan, choice, tools, is_hooked=hooks is not None)
         if isinstance(wanted, Prompt):
@@ -149,7 +113,9 @@ class Runner:
         if isinstance(standing.step, AskModel):
             write_prepared(standing.step.request, choice, stream=bool(wanted.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
-        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher, gate)
+        company = RunParticipants(
+            tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher, gate
+        )
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
         return await self._driven(drive)
 
@@ -164,20 +130,19 @@ class Runner:
         noted: Telling | None = None,
         is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
-        on_fact: FactTelling | None = None,
+        on_fact: FactListener | None = None,
         watcher: Watcher | None = None,
     ) -> FinishedRun:
         """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
-        running is asked about. `begun` hears once nothing keeps it from going on."""
+        running is asked about. `begun` is called once the run goes on."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
             raise _not_left(run, state)
-        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact)
-        log.told = known
+        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact, known)
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
-        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
+        company = RunParticipants(tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher)
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)
         return await self._driven(drive, begun)
@@ -190,17 +155,17 @@ class Runner:
         if begun is not None:
             begun()
         task = asyncio.current_task()
-        assert task is not None  # whoever awaits this has one
+        assert task is not None  # a coroutine runs in a task
         self._tasks.add(task)
         try:
             return await drive.through()
         finally:
             self._tasks.discard(task)
             del self._drives[run]
-            self._announce(run, len(drive.log.told), self._past.state(drive.log.told))
+            self._announce(run, len(drive.log.timed_facts), self._past.state(drive.log.timed_facts))
 
     async def leave_all(self) -> None:
-        """Let go of every run as it stands, because the process ends: what runs is cut off, and can be taken up."""
+        """Leave every run, because the process ends. Running work is interrupted, and the runs can be resumed."""
         tasks = list(self._tasks)
         for drive in self._drives.values():
             drive.cancel_because("shutdown")
@@ -210,17 +175,17 @@ class Runner:
 
     def stop(self, run: str, *, now: bool) -> None:
         """End a run that is driven here, once what is under way has ended, or at once."""
-        self._drive(run).brake.pull(now=now)
+        self._drive(run).stop_signal.stop(now=now)
 
     def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
-        """Leave a run that is driven here so that it can be taken up again: once what is under way has ended, or at
+        """Leave a run that is driven here so that it can be resumed: once what is under way has ended, or at
         once."""
         drive = self._drive(run)
         drive.cancel_because(reason)
-        drive.brake.leave(now=now)
+        drive.stop_signal.leave(now=now)
 
     def cancel_because(self, run: str, reason: CancelReason) -> None:
-        """Whoever drives this run is about to cancel it, for this reason."""
+        """Set the reason before the run is cancelled."""
         self._drive(run).cancel_because(reason)
 
     def step(self, run: str, *, is_on: bool) -> None:
@@ -245,7 +210,7 @@ class Runner:
             drive.is_stepping,
             drive.paused,
         )
-        return show_run(run, drive.log.told, drive.standing, looked)
+        return show_run(run, drive.log.timed_facts, drive.standing, looked)
 
     def rounds(self, run: str) -> tuple[Round, ...]:
         """The rounds that are over of a run that is driven here."""
@@ -254,13 +219,13 @@ class Runner:
     def so_far(self, run: str) -> tuple[Round, ...]:
         """The rounds of a run that is driven here, with the one that is not over."""
         drive = self._drive(run)
-        return so_far(drive.log.told, drive.standing)
+        return so_far(drive.log.timed_facts, drive.standing)
 
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
-        """The rounds of a run that nobody drives, and how it ended, if it has."""
-        told = await self._past.facts(run)
-        standing = stand([each.fact for each in told])
-        return so_far(told, standing), standing.ended
+        """The rounds of a run that is not driven here, and its end, if it has one."""
+        facts = await self._past.facts(run)
+        standing = stand([each.fact for each in facts])
+        return so_far(facts, standing), standing.ended
 
     async def list_runs(self, limit: int) -> list[RunBrief]:
         """The newest runs."""
@@ -276,13 +241,14 @@ class Runner:
     def _means(self) -> RunnerContext:
         return RunnerContext(self.engine, self.surroundings.make_id, self.surroundings.store)
 
-    def _log(self, run: str, tell: FactTelling | None) -> RunLog:
+    def _log(self, run: str, tell: FactListener | None, facts: Sequence[TimedFact] = ()) -> RunLog:
         clock, secrets = self.engine.clock, self.engine.relay.secrets
         return RunLog(
             self.logbook,
             run,
             now=clock.now,
             secrets=secrets,
+            facts=facts,
             changed=lambda: self._announce_change(run),
             tell=tell,
             observer=self.engine.relay.observer,
@@ -313,7 +279,7 @@ class Runner:
     def _announce_change(self, run: str) -> None:
         drive = self._drives.get(run)
         if drive is not None:
-            self._announce(run, len(drive.log.told), _state(drive))
+            self._announce(run, len(drive.log.timed_facts), _state(drive))
 
     def _announce(self, run: str, version: int, state: State) -> None:
         hub = self.surroundings.hub
@@ -342,5 +308,5 @@ def _not_left(run: str, state: State) -> Fault:
     return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
 
 
-def _unheard(_event: StreamEvent) -> None:
-    """The record holds what was said."""
+def _ignore_event(_event: StreamEvent) -> None:
+    """The record has all events."""

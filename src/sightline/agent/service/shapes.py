@@ -4,10 +4,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.arguments import Repair
+from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Behaviour, LimitName, Reached
-from sightline.agent.core.repair import Repair
 from sightline.agent.core.rounds import Fate
 from sightline.errors import CancelReason
 from sightline.model.json import Json
@@ -66,7 +66,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
 class CallShown(msgspec.Struct, frozen=True, kw_only=True):
     """A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet;
-    `is_running` then says that the tool runs, and `progress` what it tells of that."""
+    `is_running` then says that the tool runs, and `progress` what it reports."""
 
     key: str
     id: str
@@ -108,7 +108,7 @@ class RoundShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that somebody has to decide about; `arguments` are what the tool would get."""
+    """A call that needs a decision; `arguments` are what the tool would get."""
 
     key: str
     id: str

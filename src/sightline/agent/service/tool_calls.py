@@ -11,30 +11,30 @@ from sightline.agent.core.facts import ToolFinished, ToolStarted
 from sightline.agent.core.output import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.steps import RunnableCall, Use, batches
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.service.stop_signal import Brake
 from sightline.agent.tools.hooks import HookVerdict
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.capabilities import refusals
 from sightline.catalog.facts import Facts
 from sightline.errors import Fault
+from sightline.journal.driver import StopSignal
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
 
-INTERRUPTED = "This call was interrupted, and nobody knows how far it got. It was not run again."
+INTERRUPTED = "This call was interrupted, and it is not known how far it got. It was not run again."
 
 After: TypeAlias = Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerdict | None]]
 """What hooks say of an outcome."""
 
 
 @dataclass
-class Using:
+class ToolRunner:
     """Runs calls. `facts` are those of the model that gets the results. `outcomes` and `contexts` are what is known so
     far of the round under way."""
 
     tools: Tools
     log: RunLog
-    brake: Brake
+    stop_signal: StopSignal
     cap: Cap
     facts: Facts
     after: After
@@ -47,10 +47,10 @@ class Using:
         self.outcomes, self.contexts = dict(outcomes), {**contexts}
 
     async def use(self, step: Use) -> None:
-        """Run what has no outcome yet; none is begun once somebody wants to stop."""
+        """Run what has no outcome yet; none is started once the run is to stop."""
         for batch in batches(step.calls):
             todo = [call for call in batch if call.key not in self.outcomes]
-            if self.brake.is_pulled:
+            if self.stop_signal.is_set:
                 return
             failed: Fault | None = None
             try:
@@ -69,20 +69,20 @@ class Using:
 
     @property
     def context(self) -> str:
-        """All that the model is told beside the results."""
+        """The text for the model besides the results."""
         return "\n".join(words for words in self.contexts.values() if words)
 
     async def _run(self, number: int, call: RunnableCall) -> None:
         await self.log.note(ToolStarted(call.key))
         began = self.log.now()
-        outcome = self.log.mask_outcome(await self.tools.use(call, lambda words: self.progress(call.key, words)))
+        outcome = self.log.mask(await self.tools.use(call, lambda words: self.progress(call.key, words)))
         self.log.observe_tool(call, began, outcome)
         outcome = self.outcomes[call.key] = cap_outcome(_perceptible(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
-        told = [self.contexts.get(call.key, "")]
+        context = [self.contexts.get(call.key, "")]
         if verdict is not None:
-            told += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
-        await self._finish(call.key, outcome, "\n".join(filter(None, told)))
+            context += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
+        await self._finish(call.key, outcome, "\n".join(filter(None, context)))
 
     async def _finish(self, key: str, outcome: ToolOutcome, context: str) -> None:
         self.outcomes[key] = outcome

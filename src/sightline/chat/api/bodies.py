@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from sightline.chat.core.pair import Flag, Hand, Star
 from sightline.chat.core.topics import ROOT, Parameters
-from sightline.chat.service.preferences import SavedFilter
+from sightline.chat.service.chat_log import SavedFilter
 from sightline.model.json import JsonObject
 
 MOST_IDS = 200_000

@@ -43,7 +43,7 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.preferences import Preferences
+from sightline.chat.service.chat_log import Preferences
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records

@@ -10,6 +10,7 @@ import msgspec
 from sightline.chat.core.facts import PairRevised
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.editing.comparing import SectionChange, slots_of, texts_of, with_new_text
+from sightline.editing.texts import divide_over_parts
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text
 
@@ -75,7 +76,7 @@ def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
     has_words = bool(pair.user_text.strip()) and (len(parts) - 1) not in gone
     attachments, words = (kept[:-1], [Text(pair.user_text)]) if has_words else (kept, [])
     spoken = [*texts_of(attachments), *(each.text for each in words)]
-    new = iter(spread_over_parts(spoken, change.new) if spoken else ())
+    new = iter(divide_over_parts(spoken, change.new) if spoken else ())
     new_parts: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
     text = next(new, change.new if not spoken else "")
     return msgspec.structs.replace(pair, user_text=text, attachments=tuple(new_parts), is_edited=True)

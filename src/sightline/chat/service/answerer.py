@@ -1,22 +1,40 @@
-"""How a question of the chat gets its answer: by one request, or by a run with tools where its topic has some."""
+"""How a question of the chat gets its answer: by one request, or by a run with tools if its topic has some."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
+import msgspec
+
+from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
+from sightline.agent.core.limits import RunLimits, total_usage
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.run import RunPlan
+from sightline.agent.core.steps import Replied
+from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.round_sender import Opening
+from sightline.agent.service.runner import Runner
+from sightline.agent.service.toolsets import KeptRules
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.tools import Tools
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
+from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
 from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Reply
 from sightline.model.tools import Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
+from sightline.wire.jsontext import encode
 
 SESSION = "chat"
 """How the chat's exchanges are labelled."""
@@ -28,27 +46,27 @@ def conversation_in(topic: str) -> str:
 
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
-"""Is told all that a run has come to, whenever that is more than words: calls, and what tools say."""
+"""Gets all rounds of a run so far, whenever a call or a result is new."""
 
 
 async def measure(engine: Engine, final: Prepared) -> Estimate:
     """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
     try:
-        return await engine.measure_prompt(final, asks_provider=False, tried=_untold)
+        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore_attempt)
     except Fault:  # the embedded model does not start, which the send will say
         return engine.estimate(final)
 
 
 async def _ignore_run(_run: str) -> None:
-    """Nobody wants to know."""
+    """The caller does not need the id."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
-    each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256`
-    its first request is refused if another body would go out."""
+    each round; `budgeted` is what the record shall know of how it was planned. `began` is called with the id of a run
+    before that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256` its first
+    request is refused if another body would go out."""
 
     pair: str
     prepared: Prepared
@@ -63,8 +81,8 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRun:
-    """A run that goes on from where it was broken off. `begun` hears once nothing keeps it from that, `went` of how
+class RunToResume:
+    """A run to resume. `begun` is called once it goes on, `went` with how
     far it has come."""
 
     run: str
@@ -85,22 +103,22 @@ class AnswerResult:
 
 
 class Answerer(Protocol):
-    """Whoever gets answers. To be cancelled means that a person has broken it off."""
+    """Gets answers. Cancelling it means that a person has aborted the send."""
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """What a model is told of these tools; a fault where one of them cannot be had."""
+        """The tools as the model sees them; a fault if one of them is not available."""
         ...
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """What a run has come to that nobody drives: with a fault, unless it came to its own end."""
+        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself."""
         ...
 
 
@@ -115,13 +133,13 @@ class DirectAnswerer:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
         raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """Nobody knows here."""
+        """There are no runs here."""
         return None
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
@@ -129,7 +147,7 @@ class DirectAnswerer:
         reply = await self.engine.ask(
             wanted.prepared,
             heard=heard,
-            tried=_untold,
+            tried=_ignore_attempt,
             paused=_ignore_wait,
             session=SESSION,
             hold=wanted.hold,
@@ -142,9 +160,204 @@ class DirectAnswerer:
         return AnswerResult(reply)
 
 
-def _untold(_attempt: AttemptStarted) -> None:
+def _ignore_attempt(_attempt: AttemptStarted) -> None:
     """The record has it."""
 
 
 def _ignore_wait(_wait: Wait) -> None:
     """It never waits here."""
+
+
+class Equipment(Tools, Protocol):
+    """Tools that are open, with the rules and the hooks that are configured for them."""
+
+    @property
+    def rules(self) -> tuple[ApprovalRule, ...]:
+        """What may run unasked."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Where each tool comes from, by its name."""
+        ...
+
+    @property
+    def hooks(self) -> Hooks | None:
+        """Who looks at what the run does."""
+        ...
+
+
+Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
+"""The tools of these names, opened before or now, and closed by what opened them; a fault if they are not available."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswerer:
+    """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
+
+    engine: Engine
+    runner: Runner
+    equipping: Equipping
+    kept: KeptRules | None = None
+
+    async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
+        """The tools as the model sees them."""
+        return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
+
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+        """Run until the model has answered. Aborting it leaves a run that can be resumed."""
+        if not wanted.toolsets:
+            return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
+        tools = await self.equipping(wanted.toolsets)
+        run = self.runner.make_id()
+        await wanted.began(run)
+        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
+
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
+        """Go on with a run until the model has answered."""
+        run = taken.run
+        _, ended = await self.runner.result_of(run)
+        if ended is not None:  # another process has resumed it
+            return answer_result_of(ended, run)
+        names = (await self.runner.began(run)).origin.get("toolsets")
+        tools = await self.equipping(tuple(map(str, names)) if isinstance(names, list) else ())
+
+        def report_start() -> None:
+            taken.went(self._so_far(run))
+            taken.begun()
+
+        resumed = self.runner.resume(
+            run,
+            tools,
+            hooks=tools.hooks,
+            heard=heard,
+            noted=noted,
+            begun=report_start,
+            on_fact=lambda fact: self._on_fact(run, fact, taken.went),
+        )
+        ended = await self._driven(run, resumed)
+        return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
+
+    async def result_of_run(self, run: str) -> AnswerResult | None:
+        """What a run has come to; None where it never began."""
+        try:
+            rounds, ended = await self.runner.result_of(run)
+        except Fault:
+            return None
+        if ended is not None and ended.rounds:
+            return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
+        fault = Fault(Code.CANCELLED, "the run was interrupted", hint="Resume it.", reason="interrupted")
+        return AnswerResult(Reply(fault=fault), tuple(messages_of(rounds)), run)
+
+    async def _driven(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
+        """How the run ends. To be cancelled is to leave it."""
+        running = asyncio.get_running_loop().create_task(work)
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            try:
+                self.runner.leave(run, now=True, reason=cancel_reason())
+            except Fault:  # it has not begun, or has just ended
+                running.cancel()
+        return await running
+
+    def _on_fact(self, run: str, fact: RunFact, went: Going) -> None:
+        """Report results of tools and changed calls as soon as they are known."""
+        if isinstance(fact, RequestStarted | Replied | ToolStarted | ToolFinished):
+            went(self._so_far(run))
+
+    def _so_far(self, run: str) -> tuple[Message, ...]:
+        return tuple(messages_of(self.runner.so_far(run)))
+
+    async def _run(
+        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: Telling
+    ) -> FinishedRun:
+        prepared = wanted.prepared
+        kept = () if self.kept is None else self.kept.of(tools.places)
+        rules = (*tools.rules, *(each.rule for each in kept))
+        return await self.runner.run(
+            prepared.request,
+            prepared.choice,
+            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
+            tools,
+            hooks=tools.hooks,
+            session=SESSION,
+            run=run,
+            heard=heard,
+            noted=noted,
+            is_stepping=wanted.step,
+            opening=Opening(
+                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
+            ),
+            origin={
+                "kind": "chat",
+                "pair": wanted.pair,
+                "toolsets": list(wanted.toolsets),
+                "conversation": wanted.conversation,
+            },
+            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
+        )
+
+
+def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
+    """What a run has come to: its last reply, and the rounds before it. Calls of the last reply are a round, too."""
+    if not ended.rounds:
+        raise Fault(Code.CANCELLED, "the run ended before anything was asked", hint="Ask again.")
+    *before, last = ended.rounds
+    rounds, reply = messages_of(before), _with_run_fault(last.reply, ended)
+    if last.calls:
+        rounds += _messages_of_round(last)
+        reply = msgspec.structs.replace(reply, choices=(msgspec.structs.replace(reply.choice, parts=()),))
+    return AnswerResult(reply, tuple(rounds), run, total_usage(each.usage for each in ended.rounds))
+
+
+def messages_of(rounds: Sequence[Round]) -> list[Message]:
+    """Rounds as the messages of an answer."""
+    return [message for each in rounds for message in _messages_of_round(each)]
+
+
+def _messages_of_round(round_: Round) -> list[Message]:
+    """A round as messages: the model's turn, the results of its calls under the ids that were sent, and the text of
+    hooks."""
+    records = iter(round_.calls)
+    parts: list[Part] = []
+    results: list[Part] = []
+    for part in round_.reply.choice.parts:
+        part = msgspec.structs.replace(part, at="", extras={})
+        if isinstance(part, ToolCall) and (record := next(records, None)) is not None:
+            part = msgspec.structs.replace(part, id=record.sent_id or record.id, arguments=_arguments(record))
+            if (came := record.outcome) is not None:
+                results.append(
+                    ToolResult(
+                        part.id,
+                        came.parts,
+                        part.name,
+                        is_error=came.is_error or None,
+                        kind=part.kind,
+                        structured=came.structured,
+                    )
+                )
+        parts.append(part)
+    context = (Text(round_.context),) if round_.context.strip() else ()
+    messages = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))
+    return [message for message in messages if message.parts]
+
+
+def _arguments(record: CallRecord) -> str:
+    """As the model wrote them; of a call that a person or a hook changed, what ran."""
+    if not record.is_edited or record.ran is None:
+        return record.arguments
+    return record.ran if isinstance(record.ran, str) else encode(record.ran).decode()
+
+
+def _with_run_fault(reply: Reply, ended: FinishedRun) -> Reply:
+    """The reply, with the fault that a run has that did not come to its own end."""
+    if reply.fault is not None or ended.why not in ("cancelled", "limit"):
+        return reply
+    if ended.why == "cancelled":
+        return msgspec.structs.replace(
+            reply, fault=Fault(Code.CANCELLED, "the run was stopped", hint="Ask again.", reason=ended.reason)
+        )
+    reached = "one of its limits is reached" if ended.reached is None else ended.reached.words
+    hint = "Look at the run, and ask again; what it has done stands above."
+    return msgspec.structs.replace(reply, fault=Fault(Code.USAGE, f"the run has no answer: {reached}", hint=hint))

@@ -1,4 +1,4 @@
-"""An answer as it is shown: one block after the other, with what tools said inside the calls of them."""
+"""An answer as it is shown: one block after the other, with the results of tools inside their calls."""
 
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
@@ -44,8 +44,8 @@ class RefusalBlock(msgspec.Struct, frozen=True, tag_field="type", tag="refusal")
 
 
 class ResultShown(msgspec.Struct, frozen=True):
-    """What a tool said. `media` is how many pictures, sounds and files came with it, `first` the number of the first of
-    them among all of the answer."""
+    """The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of
+    the first of them among all of the answer."""
 
     text: str
     is_error: bool = False

@@ -2,19 +2,14 @@
 
 import asyncio
 import gc
-import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
-
-import msgspec
 
 from sightline.chat.core.facts import (
     ChatFact,
     ChatImported,
-    PairAnswered,
-    PairCancelled,
     PairFailed,
     TopicAdded,
     TopicChanged,
@@ -23,105 +18,33 @@ from sightline.chat.core.facts import (
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.reading import pieces_of
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.heartbeats import Signs
-from sightline.chat.service.preferences import Preferences, apply_preferences, check_preferences
-from sightline.errors import Code, Fault
+from sightline.chat.service.chat_log import (
+    FACT_FORMAT,
+    LOG,
+    PREFERENCES,
+    PREFERENCES_FORMAT,
+    Preferences,
+    apply_preferences,
+    check_preferences,
+)
+from sightline.chat.service.heartbeats import Heartbeats
+from sightline.errors import Fault
 from sightline.exchange.hub import Hub
-from sightline.exchange.redaction import Redaction
+from sightline.journal.journal import Journal
 from sightline.model.json import Json, JsonObject
-from sightline.store.store import Line, Logbook
-from sightline.tokens.text_count import join_surrogates
-
-LOG = "chat"
-PREFERENCES = "chat-preferences"
-
-_DECODER: msgspec.json.Decoder[ChatFact] = msgspec.json.Decoder(ChatFact)
-_PREFERENCES = msgspec.json.Decoder(Preferences)
-_ENCODER = msgspec.json.Encoder()
-_HEARD = (PairAnswered, PairFailed, PairCancelled, ChatImported)
-"""What is not a person's own words, so that nobody can be asked to write them otherwise."""
-
-
-def fact_line(fact: ChatFact, redaction: Redaction) -> tuple[bytes, ChatFact]:
-    """A fact as the log may have it, without the configured keys, and what it then says."""
-    data, fact = _in_whole_characters(fact) if isinstance(fact, _HEARD) else (_encode(fact), fact)
-    masked = _redact(data, redaction)
-    return (data, fact) if masked is None else (masked, _DECODER.decode(masked))
-
-
-def preferences_line(preferences: Preferences, redaction: Redaction) -> tuple[bytes, Preferences]:
-    """The same for preferences."""
-    data = _encode(preferences)
-    masked = _redact(data, redaction)
-    return (data, preferences) if masked is None else (masked, _PREFERENCES.decode(masked))
-
-
-def _in_whole_characters(fact: ChatFact) -> tuple[bytes, ChatFact]:
-    """A model may cut a character in two; that is no reason to lose what it said."""
-    try:
-        return _ENCODER.encode(fact), fact
-    except UnicodeEncodeError:
-        data = join_surrogates(json.dumps(msgspec.to_builtins(fact), ensure_ascii=False)).encode()
-        return data, _DECODER.decode(data)
-
-
-def _redact(data: bytes, redaction: Redaction) -> bytes | None:
-    """What may be kept of these bytes; None where that is all of them."""
-    masking = redaction.masking()
-    shown = masking.feed(data) + masking.close()
-    return shown if masking.has_found else None
-
-
-def _encode(value: ChatFact | Preferences) -> bytes:
-    try:
-        return _ENCODER.encode(value)
-    except UnicodeEncodeError:
-        hint = "Take it out: it is half of a character, as a cut text has it."
-        raise Fault(Code.INVALID_REQUEST, "the text is not Unicode", hint=hint, status=422) from None
-
-
-def fact_in(line: Line) -> ChatFact:
-    """The fact that a line holds."""
-    try:
-        return _DECODER.decode(line.data)
-    except msgspec.DecodeError as error:
-        raise _unreadable(LOG, line.n, error) from None
-
-
-def preferences_in(line: Line) -> Preferences:
-    """The preferences that a line holds."""
-    try:
-        return _PREFERENCES.decode(line.data)
-    except msgspec.DecodeError as error:
-        raise _unreadable(PREFERENCES, line.n, error) from None
-
-
-def _unreadable(log: str, number: int, error: msgspec.DecodeError) -> Fault:
-    return Fault(
-        Code.CONFIG,
-        f"line {number} of the log {log!r} cannot be understood: {error}",
-        hint="A newer version of Sightline has written it; use that version, or another data folder.",
-    )
-
+from sightline.store.store import Logbook
 
 EVENT = "chat"
 """How the chat's news are called."""
 
-_MOST_TRIES = 100
-"""Another process that adds faster than we read is no person."""
-
 _MOST_NAMED = 1000
-"""Of more pairs than this it is not worth saying which."""
+"""A change of more pairs than this is announced without their ids."""
 
-_CHANGED = 409
-_AT_ONCE = 64_000
-"""So many bytes of the log are read before others get their turn."""
+_PAIRS_AT_ONCE = 1000
+"""After reading the words of so many pairs, other tasks of the event loop get their turn."""
 
-_WORDS_AT_ONCE = 1000
-"""The same for pairs whose words are read."""
-
-_A_LOT = 100_000
-"""Objects that were made and are kept."""
+_FREEZE_FROM = 100_000
+"""So many new objects are excluded from later garbage collections."""
 
 _LOOK = 2.0
 """Seconds between two looks at what other processes have added."""
@@ -136,11 +59,9 @@ Listener: TypeAlias = Callable[[HistoryChange | None], None]
 
 
 class Chat:
-    """The history, loaded when it is first needed. `version` is the number of facts in the log, here and in every other
-    process on it.
+    """The history, loaded when it is first needed, and the preferences. `version` is the number of facts in the log.
 
-    A fact is checked, added to the log, applied and announced, in this order and one at a time. Where another process
-    was first, its facts are read before it is tried again.
+    Several processes may have the chat of one store open: each reads what the others have added.
     """
 
     def __init__(
@@ -156,24 +77,37 @@ class Chat:
         is_alive: Callable[[str], bool] = lambda _process: True,
     ) -> None:
         self.history = ChatHistory()
-        self.version = 0
         self.preferences = Preferences()
         self.settings = settings
         self.now = now
         self.make_id = make_id
-        self.signs = Signs(logbook, now, process or make_id(), is_alive)
-        self._logbook = logbook
+        self.heartbeats = Heartbeats(logbook, now, process or make_id(), is_alive)
         self._hub = hub
         self._configured = settings
-        self._preferred = 0
-        self._redaction = Redaction(secrets)
+        self._facts: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
+            logbook,
+            LOG,
+            FACT_FORMAT,
+            self.history,
+            self._apply,
+            now=now,
+            secrets=secrets,
+            announce=self._announce_facts,
+        )
+        self._preferences: Journal[Preferences, None, None] = Journal(
+            logbook, PREFERENCES, PREFERENCES_FORMAT, None, self._prefer, now=now, secrets=secrets
+        )
         self._lock = asyncio.Lock()
-        self._is_loaded = False
         self._recovering: Recovering | None = None
         self._listeners: list[Listener] = []
-        self._working: set[asyncio.Task[HistoryChange]] = set()
+        self._appending: set[asyncio.Task[list[HistoryChange] | None]] = set()
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+
+    @property
+    def version(self) -> int:
+        """The number of facts in the log that are known here."""
+        return self._facts.version
 
     def listen(self, listener: Listener) -> None:
         """Tell this one of each change, before it is announced."""
@@ -184,7 +118,7 @@ class Chat:
         self._recovering = recovering
 
     def announce(self, value: JsonObject) -> None:
-        """Tell whoever watches."""
+        """Announce news to the watchers."""
         self._hub.announce(EVENT, value)
 
     def touch(self, pair: str) -> None:
@@ -193,26 +127,26 @@ class Chat:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody would hear of it."""
+        """Whether anything watches."""
         return self._hub.is_watched
 
     async def load(self) -> ChatHistory:
-        """The history as the log has it now. A send that died with its process is ended here."""
+        """The history as the log has it now. A send whose process has died is ended here."""
         async with self._lock:
             await self._catch_up()
-            await self._read_preferences()
+            await self._preferences.catch_up()
             interrupted = self.history.interruption()
-            if interrupted is not None and not await self.signs.is_alive(interrupted.id):
+            if interrupted is not None and not await self.heartbeats.is_alive(interrupted.id):
                 await self._end(interrupted)
         return self.history
 
     def follow(self) -> None:
-        """Look from now on, as long as anybody watches, whether another process has added something."""
+        """Check from now on, as long as anything watches, whether another process has added facts."""
         if self._following is None and self._hub.is_watched:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def warm(self) -> None:
-        """Load the history before anybody asks for it, so that whoever does need not wait."""
+        """Load the history in the background, so that the first caller need not wait."""
         self._warming = asyncio.get_running_loop().create_task(self._warm())
 
     async def close(self) -> None:
@@ -221,101 +155,60 @@ class Chat:
             if task is not None:
                 task.cancel()
                 await asyncio.wait({task})
-        await asyncio.gather(*self._working, return_exceptions=True)
+        await asyncio.gather(*self._appending, return_exceptions=True)
 
     async def happen(self, fact: ChatFact) -> HistoryChange:
-        """Let this be true. It is in the log when this returns, whatever becomes of the caller; a fault changes
-        nothing."""
-        task = asyncio.get_running_loop().create_task(self._happen(fact))
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
-        return await asyncio.shield(task)
+        """Append a fact and return what it changed. It is durable when this returns, and is appended also if the caller
+        is cancelled. A fact that does not fit the history is a fault, and nothing has changed."""
+        if not self._facts.is_loaded:
+            async with self._lock:
+                await self._catch_up()
+        facts = pieces_of(fact) if isinstance(fact, ChatImported) else (fact,)
+        task = asyncio.get_running_loop().create_task(self._facts.append(facts, check=self.history.check))
+        self._appending.add(task)
+        task.add_done_callback(self._appending.discard)
+        changes = await asyncio.shield(task)
+        assert changes  # a shared log is tried again after a conflict
+        return changes[0]
 
     async def prefer(self, preferences: Preferences) -> None:
-        """Keep what a person has set."""
+        """Keep what a person has set; a fault if it does not fit."""
         apply_preferences(self._configured, check_preferences(preferences))
-        data, preferences = preferences_line(preferences, self._redaction)
-        async with self._lock:
-            for _ in range(_MOST_TRIES):
-                await self._read_preferences()
-                if await self._try_append(PREFERENCES, self._preferred, [data]):
-                    self._preferred += 1
-                    self._take(preferences)
-                    return
-        raise _contention_fault()
+        await self._preferences.append((preferences,))
 
-    # --- the log ---
+    # --- the logs ---
 
-    async def _happen(self, fact: ChatFact) -> HistoryChange:
-        pieces = [fact_line(each, self._redaction) async for each in _pieces(fact)]
-        async with self._lock:
-            if not self._is_loaded:
-                await self._catch_up()
-            for _ in range(_MOST_TRIES):
-                apply = self.history.check(pieces[0][1])
-                if await self._try_append(LOG, self.version, [data for data, _ in pieces]):
-                    change = apply()
-                    self.version += 1
-                    for _, piece in pieces[1:]:
-                        await asyncio.sleep(0)
-                        self.history.apply(piece)
-                        self.version += 1
-                    return self._tell(fact, change)
-                await self._catch_up()
-        raise _contention_fault()
+    async def _catch_up(self) -> None:
+        if self._facts.is_loaded:
+            await self._facts.catch_up()
+            return
+        with _without_gc():
+            await self._facts.catch_up()
+        self._notify_listeners(HistoryChange(is_wide=True))
 
     async def _end(self, interrupted: PairFailed) -> None:
-        """End what nobody sends any more; where another process was first, it has ended already."""
+        """End the pair of a sender that has died, with what its run has come to. If another process was first, the pair
+        has ended already."""
         run = self.history.get(interrupted.id).run
         fact: ChatFact = interrupted
         if run and self._recovering is not None:
             fact = await self._recovering(interrupted, run)
-        data, fact = fact_line(fact, self._redaction)
-        apply = self.history.check(fact)
-        if await self._try_append(LOG, self.version, [data]):
-            self.version += 1
-            self._tell(fact, apply())
-            await self.signs.forget(interrupted.id)
-        else:
-            await self._catch_up()
+        if await self._facts.append((fact,), check=self.history.check, retry=False) is not None:
+            await self.heartbeats.forget(interrupted.id)
 
-    async def _try_append(self, log: str, after: int, data: Sequence[bytes]) -> bool:
-        """Whether they are in the log; not, where another process was first."""
+    def _apply(self, fact: ChatFact, _at: float) -> HistoryChange:
         try:
-            await self._logbook.append(log, after, data, self.now())
-        except Fault as fault:
-            if fault.status != _CHANGED:
-                raise
-            return False
-        return True
+            return self.history.apply(fact)
+        except Fault as fault:  # only the log of another version has such a fact
+            _LOG.warning("line %d of the chat changes nothing: %s", self.version + 1, fault.message)
+            return HistoryChange()
 
-    async def _catch_up(self) -> None:
-        """Read what is in the log and not here."""
-        lines = await self._logbook.lines(LOG, self.version)
-        if not self._is_loaded:
-            with _without_gc():
-                read = 0
-                for line in lines:
-                    self._apply(line)
-                    read += len(line.data)
-                    if read >= _AT_ONCE:
-                        read = 0
-                        await asyncio.sleep(0)
-            self._is_loaded = True
-            self._notify_listeners(HistoryChange(is_wide=True))
-            return
-        for line in lines:
-            self._tell(*self._apply(line))
-
-    def _apply(self, line: Line) -> tuple[ChatFact, HistoryChange]:
-        """A fact that is in the log. One that cannot be here, as only another version's can, changes nothing."""
-        fact, change = fact_in(line), HistoryChange()
-        try:
-            change = self.history.apply(fact)
-        except Fault as fault:
-            _LOG.warning("line %d of the chat changes nothing: %s", line.n, fault.message)
-        self.version = line.n
-        return fact, change
+    def _prefer(self, preferences: Preferences, _at: float) -> None:
+        if preferences != self.preferences:
+            self.preferences = preferences
+            self.settings = apply_preferences(self._configured, preferences)
+            self._notify_listeners(None)
+        self.announce({"kind": "preferences"})
 
     async def _follow(self) -> None:
         while self._hub.is_watched:
@@ -329,40 +222,28 @@ class Chat:
         with _without_gc():
             for number, pair in enumerate(list(self.history), 1):
                 self.history.words.of(pair)
-                if not number % _WORDS_AT_ONCE:
+                if not number % _PAIRS_AT_ONCE:
                     await asyncio.sleep(0)
 
     async def _try_to_open(self) -> None:
         try:
             await self.load()
-        except Fault as fault:  # whoever asks for the chat is told
+        except Fault as fault:  # the next caller of load gets the fault
             _LOG.warning("the chat could not be read: %s", fault.message)
 
-    def _tell(self, fact: ChatFact, change: HistoryChange) -> HistoryChange:
+    def _announce_facts(self, applied: Sequence[tuple[ChatFact, HistoryChange]]) -> None:
+        """The first fact stands for all: only an import appends several, and its first change says that it is wide."""
+        fact, change = applied[0]
         seen = change if len(change.ids) <= _MOST_NAMED else HistoryChange(is_wide=True)
         self._notify_listeners(seen)
         self._announce(seen)
         if isinstance(fact, TopicAdded | TopicChanged | TopicRemoved):
             self.announce({"kind": "topics"})
-        return change
 
     def _announce(self, change: HistoryChange) -> None:
         if self._hub.is_watched:
             ids: list[Json] = list(change.ids)
             self.announce({"kind": "changed", "version": self.version, "ids": ids, "wide": change.is_wide})
-
-    async def _read_preferences(self) -> None:
-        lines = await self._logbook.lines(PREFERENCES, self._preferred)
-        if lines:
-            self._preferred = lines[-1].n
-            self._take(preferences_in(lines[-1]))
-
-    def _take(self, preferences: Preferences) -> None:
-        if preferences != self.preferences:
-            self.preferences = preferences
-            self.settings = apply_preferences(self._configured, preferences)
-            self._notify_listeners(None)
-        self.announce({"kind": "preferences"})
 
     def _notify_listeners(self, change: HistoryChange | None) -> None:
         for listener in self._listeners:
@@ -370,7 +251,7 @@ class Chat:
 
     def mask(self, text: str) -> str:
         """A text without the configured keys."""
-        return self._redaction.text(text)
+        return self._facts.redaction.text(text)
 
 
 @contextmanager
@@ -383,18 +264,6 @@ def _without_gc() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_count()[0] > _A_LOT:
+            if gc.get_count()[0] > _FREEZE_FROM:
                 gc.freeze()
             gc.enable()
-
-
-async def _pieces(fact: ChatFact) -> AsyncIterator[ChatFact]:
-    """What stands in one line each; others get their turn in between."""
-    for piece in pieces_of(fact) if isinstance(fact, ChatImported) else (fact,):
-        yield piece
-        await asyncio.sleep(0)
-
-
-def _contention_fault() -> Fault:
-    hint = "Try again."
-    return Fault(Code.OVERLOADED, "other processes change the chat all the time", hint=hint, status=503)

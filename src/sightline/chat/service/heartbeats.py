@@ -1,4 +1,4 @@
-"""Signs of life of whoever sends, so that another process on the same log knows a long answer from a dead sender."""
+"""Heartbeats of the process that sends, so that another process can tell a long answer from a dead sender."""
 
 import asyncio
 import logging
@@ -14,12 +14,12 @@ BEAT = 10.0
 """Seconds between two signs."""
 
 SILENCE = 35.0
-"""After so many seconds without one nobody is believed to be there."""
+"""After so many seconds without a heartbeat the sender counts as dead."""
 
 _LOG = logging.getLogger(__name__)
 
 
-class Signs:
+class Heartbeats:
     """`process` is a name of this process that no other has or had, with its machine before a colon. Whether a process
     of the same machine still runs is for `is_alive` to say."""
 
@@ -58,14 +58,14 @@ class Signs:
             _LOG.warning("no sign of life could be given: %s", fault.message)
 
     async def forget(self, pair: str) -> None:
-        """Nobody sends it any more."""
+        """Remove the heartbeats of a pair that has ended."""
         try:
             await self._logbook.forget(LOG + pair)
         except Fault as fault:
             _LOG.warning("signs of life could not be taken away: %s", fault.message)
 
     async def is_alive(self, pair: str) -> bool:
-        """Whether somebody is sending this pair, as far as can be known from here."""
+        """Whether a process is sending this pair, as far as can be known from here."""
         if pair == self._pair:
             return True
         lines = await self._logbook.lines(LOG + pair)
@@ -75,7 +75,7 @@ class Signs:
         if process == self._process:
             return False  # its end could not be kept, nor the sign taken away
         if _machine(process) == _machine(self._process):
-            return self._is_alive(process)  # one that was put to sleep has said nothing, and goes on
+            return self._is_alive(process)  # a suspended process has no heartbeats, and goes on later
         return self._now() - latest < SILENCE
 
     async def _beat(self) -> None:

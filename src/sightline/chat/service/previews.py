@@ -1,4 +1,4 @@
-"""What the next send would be, to the byte, before anybody sends it."""
+"""The exact bytes of the next send, before it is sent."""
 
 from dataclasses import dataclass
 

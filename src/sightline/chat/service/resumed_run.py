@@ -5,52 +5,25 @@ from collections.abc import Callable
 
 import msgspec
 
-from sightline.agent.core.quota import Quota
 from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed
 from sightline.chat.core.pair import ChatAnswer, answer_of, trouble_of
-from sightline.chat.service.abortable import Breaking, BrokenOff
-from sightline.chat.service.answerer import Answerer, AnswerResult, TakenRun
+from sightline.chat.service.answer_progress import AnswerProgress, revise
+from sightline.chat.service.answerer import Answerer, AnswerResult, RunToResume
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.deltas import Deltas
-from sightline.chat.service.live_answer import LiveAnswer, partial_of
-from sightline.chat.service.revisions import revise
-from sightline.chat.service.tracing import Tracing
-from sightline.errors import CancelReason, Code, Fault
+from sightline.chat.service.live_answer import partial_of
+from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
-from sightline.model.events import Ended, StreamEvent
-from sightline.model.message import Message
-from sightline.store.entries import FactEntry
+from sightline.transport.race import WorkInterrupted
 
 
-class TakenUp:
-    """Drives `run`. `fault` is why it did not go on, where it did not."""
+class ResumedRun(AnswerProgress):
+    """Drives `run`. `fault` is why it could not be resumed."""
 
-    paused: Quota | None = None
-
-    def __init__(self, pair: str, run: str, *, chat: Chat, engine: Engine, hub: Hub, answering: Answerer) -> None:
-        self.pair = pair
+    def __init__(self, pair: str, run: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer) -> None:
+        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, run=run)
         self.fault: Fault | None = None
-        self._run = run
-        self._chat = chat
-        self._engine = engine
-        self._answering = answering
-        self._breaking = Breaking()
-        self._tracing = Tracing(hub, engine.clock.now, chat.mask)
-        self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
-        self._live = LiveAnswer("", self._deltas)
         self._begun = asyncio.Event()
-        self._changes: Changes = ()
-
-    @property
-    def so_far(self) -> ChatAnswer:
-        """What has come of the answer, with what an earlier process had of it."""
-        return msgspec.structs.replace(self._live.answer, run=self._run)
-
-    def cancel(self, reason: CancelReason = "user") -> None:
-        """Break it off again."""
-        self._breaking.break_off(reason)
 
     def resume(self, *, anyway: bool) -> None:
         """It never waits for the account's limits as a question does."""
@@ -74,11 +47,11 @@ class TakenUp:
             self._begun.set()
 
     async def _run_to_end(self) -> ChatFact:
-        taken = TakenRun(self._run, self._begun.set, self._went)
+        taken = RunToResume(self._run, self._begun.set, self._on_rounds)
         try:
-            given = await self._breaking.run(self._answering.take_up(taken, self._on_event, self._on_recorded))
-        except BrokenOff:
-            partial, reason = self._partial("cancelled"), self._breaking.reason
+            given = await self._abortable(self._answerer.take_up(taken, self._on_event, self._on_recorded))
+        except WorkInterrupted:
+            partial, reason = self._partial("cancelled"), self._reason
             return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
         except Fault as fault:
             if not self._begun.is_set():
@@ -92,20 +65,6 @@ class TakenUp:
             answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
             fact = PairAnswered(self.pair, answer or fact.answer)
         return fact
-
-    def _on_recorded(self, noted: FactEntry) -> None:
-        self._tracing.on_recorded(noted)
-        self._changes += changes_while_held(self._engine.relay.holds, noted)
-
-    def _on_event(self, event: StreamEvent) -> None:
-        self._live.add_event(event)
-        if isinstance(event, Ended):
-            self._deltas.close()
-            self._chat.touch(self.pair)
-
-    def _went(self, messages: tuple[Message, ...]) -> None:
-        self._live.went(messages)
-        self._chat.touch(self.pair)
 
     def _partial(self, finish: str) -> ChatAnswer | None:
         """What has come; where it did not go on at all, what had come before."""

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
-from sightline.agent.core.quota import Quota, quota_of
+from sightline.agent.core.quota import quota_of
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import INTERRUPTED, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
@@ -23,24 +23,19 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.service.abortable import Breaking, BrokenOff
+from sightline.chat.service.answer_progress import AnswerProgress, revise
 from sightline.chat.service.answerer import SESSION, Answerer, AnswerRequest, AnswerResult, conversation_in, measure
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.deltas import Deltas
 from sightline.chat.service.live_answer import LiveAnswer, partial_of
-from sightline.chat.service.revisions import revise
-from sightline.chat.service.tracing import Tracing
 from sightline.chat.service.views import Looking, ViewSend
-from sightline.errors import CancelReason, Code, Fault
+from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
 from sightline.exchange.prepare import Prepared, prepare
-from sightline.model.events import Ended, StreamEvent
+from sightline.journal.driver import drive
 from sightline.model.json import JsonObject
-from sightline.model.message import Message
-from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
+from sightline.transport.race import WorkInterrupted, wait_either
 
 Steps = Generator[Step, Outcome, SendEnding]
 
@@ -60,47 +55,28 @@ class SendOrder:
     expect_sha256: str = ""
 
 
-class Underway:
+class RunningSend(AnswerProgress):
     """Drives `steps` from its first step on, until the pair has ended."""
 
     def __init__(
-        self, order: SendOrder, steps: Steps, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answering: Answerer
+        self, order: SendOrder, steps: Steps, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer
     ) -> None:
-        self.pair = pair
-        self.paused: Quota | None = None
+        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, dialect=order.first.dialect)
         self.sent = ViewSend(pair, order.looking.view)
         self._order = order
         self._steps = steps
-        self._chat = chat
-        self._engine = engine
-        self._answering = answering
-        self._tracing = Tracing(hub, engine.clock.now, chat.mask)
-        self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
-        self._live = LiveAnswer(order.first.dialect, self._deltas)
-        self._given: AnswerResult | None = None
+        self._result: AnswerResult | None = None
         self._final: Fault | None = None
-        self._run = ""
         self._recorded = 0
         self._predicted: int | None = None
-        self._changes: Changes = ()
         self._sent: tuple[str, ...] = ()
         self._began = engine.clock.monotonic()
-        self._breaking = Breaking()
         self._resumed: asyncio.Future[Resumed] | None = None
-
-    @property
-    def so_far(self) -> ChatAnswer:
-        """What has come of the answer."""
-        return msgspec.structs.replace(self._live.answer, run=self._run)
-
-    def cancel(self, reason: CancelReason = "user") -> None:
-        """Break it off."""
-        self._breaking.break_off(reason)
 
     def resume(self, *, anyway: bool) -> None:
         """Wait no longer; a fault where it does not wait."""
         if self._resumed is None or self._resumed.done():
-            raise Fault(Code.USAGE, "no send is waiting", hint="It has gone out, or was broken off.", status=409)
+            raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._resumed.set_result(Resumed(anyway))
 
     async def run(self, step: Step) -> None:
@@ -119,41 +95,36 @@ class Underway:
                 await self._chat.happen(PairFailed(self.pair, INTERRUPTED, self._partial("error")))
 
     async def _carry_out(self, step: Step) -> SendEnding:
-        while True:
-            self.sent.telemetry += step.telemetry
-            try:
-                outcome = await self._outcome(step)
-            except BrokenOff:
-                outcome = Cancelled()
-            try:
-                step = self._steps.send(outcome)
-            except StopIteration as end:
-                ending: SendEnding = end.value
-                self.sent.telemetry = ending.telemetry
-                self._tracing.add(ending.telemetry[self._recorded :])
-                return ending
+        ending = await drive(self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step)
+        self.sent.telemetry = ending.telemetry
+        self._tracing.add(ending.telemetry[self._recorded :])
+        return ending
 
-    async def _outcome(self, step: Step) -> Outcome:
-        match step:
-            case Attempt():
-                return await self._attempt(step)
-            case Pause():
-                return await self._pause(step)
-            case unreachable:
-                assert_never(unreachable)
+    async def _handle(self, step: Step) -> Outcome:
+        self.sent.telemetry += step.telemetry
+        try:
+            match step:
+                case Attempt():
+                    return await self._attempt(step)
+                case Pause():
+                    return await self._pause(step)
+                case unreachable:
+                    assert_never(unreachable)
+        except WorkInterrupted:
+            return Cancelled()
 
     # --- an attempt ---
 
     async def _attempt(self, attempt: Attempt) -> Outcome:
-        told = self.sent.telemetry
-        budgeted, self._recorded = self._tracing.plan_telemetry(told[self._recorded :]), len(told)
+        telemetry = self.sent.telemetry
+        budgeted, self._recorded = self._tracing.plan_telemetry(telemetry[self._recorded :]), len(telemetry)
         self._deltas.restart()
-        self._given, self._changes, self._sent = None, (), attempt.ids
+        self._result, self._changes, self._sent = None, (), attempt.ids
         try:
             given = await self._request_answer(attempt, budgeted)
         except Fault as fault:
             return self._outcome_of_fault(fault)
-        self._given = given
+        self._result = given
         if given.reply.fault is not None:
             return self._outcome_of_fault(given.reply.fault)
         return Delivered(given.reply.usage)
@@ -172,36 +143,22 @@ class Underway:
             order.toolsets,
             budgeted,
             self._begin_run,
-            self._went,
+            self._on_rounds,
             conversation,
             order.expect_sha256 if attempt.number == 1 else "",
         )
-        return await self._breaking.run(self._answering.answer(wanted, self._on_event, self._on_recorded))
-
-    def _on_recorded(self, noted: FactEntry) -> None:
-        self._tracing.on_recorded(noted)
-        self._changes += changes_while_held(self._engine.relay.holds, noted)
+        return await self._abortable(self._answerer.answer(wanted, self._on_event, self._on_recorded))
 
     async def _begin_run(self, run: str) -> None:
         """The pair knows its run before that begins: who is there when this process is not must find it."""
         self._run = run
         await self._chat.happen(RunJoined(self.pair, run))
 
-    def _went(self, messages: tuple[Message, ...]) -> None:
-        self._live.went(messages)
-        self._chat.touch(self.pair)
-
-    def _on_event(self, event: StreamEvent) -> None:
-        self._live.add_event(event)
-        if self._run and isinstance(event, Ended):
-            self._deltas.close()
-            self._chat.touch(self.pair)  # somebody may have to be asked about what it calls
-
     def _outcome_of_fault(self, fault: Fault) -> Outcome:
         """What came of it. To drop what one wanted to look at is to break it off. An answer of which words have come is
         not asked for again in their place."""
         is_dropped = self._tracing.was_dropped and self._order.hold
-        if is_dropped or self._breaking.is_broken or fault.code is Code.CANCELLED:
+        if is_dropped or self._stop.is_set or fault.code is Code.CANCELLED:
             return Cancelled()
         plan, looking = self._order.plan, self._order.looking
         is_same = looking.view.filter_version == self.sent.filter_version
@@ -224,7 +181,7 @@ class Underway:
         self._resumed = asyncio.get_running_loop().create_future()
         seconds = None if pause.wait.is_endless else pause.wait.seconds
         try:
-            return await self._breaking.run(_wait_for_resume(self._resumed, seconds, clock))
+            return await self._abortable(_wait_for_resume(self._resumed, seconds, clock))
         finally:
             self.paused = self._resumed = None
 
@@ -234,8 +191,8 @@ class Underway:
         exchange = self._tracing.exchange
         answer = None
         if ending.kind == "delivered":
-            assert self._given is not None
-            answer = self._answer(self._given, exchange)
+            assert self._result is not None
+            answer = self._answer(self._result, exchange)
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
             await self._chat.happen(PairAnswered(self.pair, answer))
@@ -244,7 +201,7 @@ class Underway:
             trouble, partial = trouble_of(self._final or ending.fault), self._partial("error")
             await self._chat.happen(PairFailed(self.pair, trouble, partial, exchange))
         else:
-            partial, reason = self._partial("cancelled"), self._breaking.reason
+            partial, reason = self._partial("cancelled"), self._reason
             await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
 
     def _answer(self, given: AnswerResult, exchange: str) -> ChatAnswer:
@@ -255,22 +212,16 @@ class Underway:
         return msgspec.structs.replace(answer, usage=given.usage) if given.run else answer
 
     def _partial(self, finish: str) -> ChatAnswer | None:
-        """What has come of an answer that is not whole; of a run, with what its tools have said."""
-        given, exchange, now = self._given, self._tracing.exchange, self._engine.clock.now()
+        """The partial answer; that of a run has the results of its tools."""
+        given, exchange, now = self._result, self._tracing.exchange, self._engine.clock.now()
         came = self._live.answer if given is None else answer_of(given.reply, rounds=given.rounds)
         answer = partial_of(came, finish, exchange, now)
         return None if answer is None else msgspec.structs.replace(answer, predicted=self._predicted, run=self._run)
 
 
 async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | None, clock: Clock) -> Resumed:
-    """A person's word, or the end of the wait."""
+    """What a person decides, or the end of the wait."""
     if seconds is None:
         return await person
-    waiting = asyncio.get_running_loop().create_task(clock.sleep(seconds))
-    either: set[asyncio.Future[Any]] = {person, waiting}
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        await asyncio.wait({waiting})
+    await wait_either(person, clock.sleep(seconds))
     return person.result() if person.done() else Resumed()

@@ -14,10 +14,9 @@ from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.models import Models
-from sightline.chat.service.resumed_run import TakenUp
-from sightline.chat.service.running_send import SendOrder, Steps, Underway
-from sightline.chat.service.views import Looking, Views, ViewSend
+from sightline.chat.service.resumed_run import ResumedRun
+from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
+from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.final_body import refuse_other
@@ -25,17 +24,18 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.ledger import READY
+from sightline.wire.cache import BoundedCache
 
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
 MOST_REMEMBERED = 64
-"""Of so many sends it is remembered what was told of them; the record has all."""
+"""The telemetry of so many sends is kept in memory; the record has all."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Sends:
-    """Starts sends and lets them be broken off. Whoever starts one need not wait for its end."""
+    """Starts sends, which go on in the background, and aborts them."""
 
     def __init__(
         self, chat: Chat, views: Views, models: Models, *, engine: Engine, hub: Hub, answering: Answerer
@@ -45,11 +45,11 @@ class Sends:
         self._models = models
         self._engine = engine
         self._hub = hub
-        self._answering = answering
-        self._underway: Underway | TakenUp | None = None
+        self._answerer = answering
+        self._running: RunningSend | ResumedRun | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
-        self._remembered: dict[str, ViewSend] = {}
+        self._remembered: BoundedCache[str, ViewSend] = BoundedCache(MOST_REMEMBERED)
 
     # --- what is under way ---
 
@@ -61,15 +61,15 @@ class Sends:
     @property
     def paused(self) -> Quota | None:
         """What is waited for before the next attempt can go, if anything is."""
-        return None if self._underway is None else self._underway.paused
+        return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
         """What has come of the answer, while it comes."""
-        return self._underway.so_far if self._underway is not None and self._underway.pair == pair else None
+        return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
-        """What was told of its last send, if that was not long ago."""
-        sent = self._remembered.get(pair)
+        """The telemetry of its last send, if that is still in memory."""
+        sent = self._remembered.peek(pair)
         return () if sent is None else sent.telemetry
 
     async def wait_until_idle(self) -> None:
@@ -151,34 +151,34 @@ class Sends:
             if known.answer is not None and known.answer.run == run and not known.answer.is_partial:
                 return False
             await self._check_quiet()
-            taken = TakenUp(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering)
+            taken = ResumedRun(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer)
             await self._join(RunJoined(pair, run), pair)
-            self._underway = taken
+            self._running = taken
             self._task = asyncio.get_running_loop().create_task(self._over(taken.run(), taken.pair))
         await taken.wait_until_begun()
         return True
 
     async def cancel(self) -> None:
         """Break off what is under way; what has come of it is kept. The pair has ended when this returns."""
-        if self._underway is None:
+        if self._running is None:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
-        self._underway.cancel()
+        self._running.cancel()
         await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
         """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
-        if self._underway is None:
-            raise Fault(Code.USAGE, "no send is waiting", hint="It has gone out, or was broken off.", status=409)
-        self._underway.resume(anyway=anyway)
+        if self._running is None:
+            raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
+        self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
         """Let what is under way end within so many seconds, then break it off."""
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=grace)
-        if self._underway is not None:
-            self._underway.cancel("shutdown")
+        if self._running is not None:
+            self._running.cancel("shutdown")
         await self.wait_until_idle()
 
     # --- how it begins ---
@@ -193,7 +193,7 @@ class Sends:
     async def _check_quiet(self) -> None:
         if not self.sending:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
-        if self.sending or self._underway is not None:
+        if self.sending or self._running is not None:
             hint = "Wait for the answer, or break it off."
             raise _conflict_fault("already_sending", "an answer is still on its way", hint)
 
@@ -224,22 +224,22 @@ class Sends:
         self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
     ) -> str:
         await self._join(fact, pair)
-        underway = Underway(
-            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering
+        underway = RunningSend(
+            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer
         )
-        self._remember(underway.sent)
+        self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
-        self._underway = underway
+        self._running = underway
         self._task = asyncio.get_running_loop().create_task(self._over(underway.run(first), pair))
         return pair
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
-        """The fact with which a pair begins to wait; others see that somebody is there for it."""
-        await self._chat.signs.begin(pair)
+        """Append the fact with which a pair begins to wait, with heartbeats for other processes."""
+        await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)
         except BaseException:
-            await self._chat.signs.end()
+            await self._chat.heartbeats.end()
             raise
 
     async def _over(self, running: Coroutine[None, None, None], pair: str) -> None:
@@ -249,14 +249,8 @@ class Sends:
             # The log could not be added to, or another process has ended the pair; the record has the answer.
             _LOG.error("the end of %s could not be kept: %s", pair, fault.message)
         finally:
-            self._underway = None
-            await self._chat.signs.end()
-
-    def _remember(self, sent: ViewSend) -> None:
-        self._remembered.pop(sent.pair, None)
-        self._remembered[sent.pair] = sent
-        if len(self._remembered) > MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+            self._running = None
+            await self._chat.heartbeats.end()
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:

@@ -13,11 +13,10 @@ from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.models import Models
 from sightline.chat.service.previews import Previews
 from sightline.chat.service.resumed_run import interrupted_ending
 from sightline.chat.service.sends import Sends
-from sightline.chat.service.views import Views
+from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine
@@ -57,9 +56,9 @@ class Compacting:
         with cancellation("user"):
             reply = await self.engine.ask(
                 prepare(prompt, looking.choice),
-                heard=_unheard,
-                tried=_unheard,
-                paused=_unheard,
+                heard=_ignore_event,
+                tried=_ignore_event,
+                paused=_ignore_event,
                 session=SESSION,
                 noted=add_exchange,
                 conversation=conversation_in(looking.view.topic),
@@ -95,7 +94,7 @@ def _pairs_in_order(history: ChatHistory, ids: Sequence[str]) -> list[MessagePai
     return sorted(pairs, key=lambda pair: history.key(pair.id))
 
 
-def _unheard(_told: object) -> None:
+def _ignore_event(_told: object) -> None:
     """The whole reply is what is wanted."""
 
 
@@ -110,7 +109,7 @@ class ChatService:
     compacting: Compacting
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds; what does not is broken off, and kept as far as it came."""
+        """Let what is under way end within so many seconds; what does not is aborted, and kept as far as it came."""
         await self.sends.close(grace)
         await self.chat.close()
 
@@ -130,7 +129,7 @@ def chat_service(
     is_alive: Callable[[str], bool] = lambda _process: True,
 ) -> ChatService:
     """The chat of a logbook; it is read when it is first asked for. `process` is a name that no other process has, with
-    its machine before a colon, and `is_alive` tells of such a name of this machine whether that process still runs."""
+    its machine before a colon, and `is_alive` says of such a name of this machine whether that process still runs."""
     asking = answering or DirectAnswerer(engine)
     chat = Chat(
         logbook,

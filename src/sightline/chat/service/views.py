@@ -1,25 +1,98 @@
-"""The views that pages have of the chat: each a filter, a model and a topic, kept as long as it is looked at."""
+"""The views that pages have of the chat, and the models that they count for."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from sightline.catalog.choose import ModelChoice
+import msgspec
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import ModelChoice, choose, default_choice
+from sightline.catalog.compose import base_instructions
+from sightline.catalog.provider import Provider
 from sightline.chat.core.history import HistoryChange, Key
 from sightline.chat.core.pair import MessagePair, Trouble
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
-from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.sizing import ChatSettings, Sizer
 from sightline.chat.core.topics import ROOT, Inherited, model_at_hand
 from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.models import Models
 from sightline.errors import Code, Fault
+from sightline.exchange.memory import Memory
 from sightline.filters.expression import EVERYTHING, Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
 from sightline.model.tools import Tool
+from sightline.tokens.calibration import Ratio
+from sightline.tokens.window_budget import model_limit
+from sightline.wire.cache import BoundedCache
+
+MOST_SIZERS = 16
+"""So many models' counts are remembered, each as its settings and tools want it."""
+
+_Key: TypeAlias = tuple[str, str, str, str, float, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Reads the catalogue and what was learned. What was counted is counted once for all views. `preferred` is the
+    model that is asked by default; without it, the catalogue chooses."""
+
+    catalog: Catalog
+    has_key: Callable[[Provider], bool]
+    memory: Memory
+    preferred: str = ""
+    _sizers: BoundedCache[_Key, tuple[Ratio | None, Sizer]] = field(default_factory=lambda: BoundedCache(MOST_SIZERS))
+
+    @property
+    def default(self) -> str:
+        """The name of the model that is asked by default."""
+        if self.preferred:
+            return self.preferred
+        choice = default_choice(self.catalog, self.has_key)
+        return f"{choice.provider_name}/{choice.model}"
+
+    def resolve(self, name: str) -> ModelChoice:
+        """The model that this name means; a fault if there is none."""
+        return choose(self.catalog, name, has_key=self.has_key)
+
+    def find(self, name: str) -> ModelChoice | None:
+        """The model that this name means; None if there is none any more."""
+        try:
+            return self.resolve(name)
+        except Fault:
+            return None
+
+    def limit(self, choice: ModelChoice) -> int:
+        """The most that one request can be: the window, or what the account allows in a minute."""
+        limits = self.memory.ledger.limits(choice.provider_name, choice.model, choice.facts)
+        return model_limit(choice.facts, limits)
+
+    def sizer(self, choice: ModelChoice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
+        """Who counts for this model. It is the same one until something new was learned of the model."""
+        how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
+        key = choice.provider_name, choice.model, choice.dialect, *how
+        lesson = self.memory.ratio(choice.provider_name, choice.model, tools=bool(tools))
+        known = self._sizers.get(key)
+        if known is None:
+            dialect = choice.dialect
+            base = base_instructions(choice.family, tools)
+            sizer = Sizer(
+                choice.facts,
+                dialect=dialect,
+                settings=settings,
+                tools=tools,
+                calibration=lesson,
+                base_instructions=base,
+            )
+        else:
+            sizer = known[1] if known[0] == lesson else known[1].with_calibration(lesson)
+        self._sizers.put(key, (lesson, sizer))
+        return sizer
 
 
 class Rows:
@@ -39,7 +112,7 @@ class Rows:
 
     @property
     def start(self) -> int:
-        """The row of the first pair that goes along; the number of rows where none does."""
+        """The row of the first pair that is sent; the number of rows if none is."""
         start = self._view.start
         return self.total if start == len(self._visible) else self._row(start)
 
@@ -82,7 +155,7 @@ _LONGEST_NAME = 200
 
 
 class ViewSend:
-    """A send from a view: its pair, what was told of it, and how it ended, once it has."""
+    """A send from a view: its pair, its telemetry, and how it ended, once it has."""
 
     def __init__(self, pair: str, view: View) -> None:
         self.pair = pair
@@ -97,7 +170,7 @@ class ViewSend:
 
     @property
     def trim_summary(self) -> str:
-        """What a person is told of pairs that were left out; empty where none was."""
+        """The notice about pairs that were left out; empty if none was."""
         return "" if self.ending is None else trim_summary(self.ending)
 
     @property
@@ -111,7 +184,7 @@ def _context_of(view: View) -> tuple[int, str, ChatSettings]:
 
 
 class Looking:
-    """One page's view. `model` is the one that was selected, empty where nobody has; the one at hand is `view.model`,
+    """One page's view. `model` is the one that was selected, empty if none was; the one at hand is `view.model`,
     and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
 
     def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
@@ -125,25 +198,25 @@ class Looking:
 
     @property
     def rows(self) -> Rows:
-        """What stands on screen now."""
+        """The rows on screen now."""
         return Rows(self.view)
 
     @property
     def counter(self) -> ContextCounter:
-        """How many pairs go along; with what the last send left out, as long as filter, model and settings are the
+        """How many pairs are sent; with what the last send left out, as long as filter, model and settings are the
         same."""
         last = self.last
         return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
 
 
 class Views:
-    """By the ids that pages give them. Each hears of every change."""
+    """Views by the ids that pages give them. Each gets every change of the history."""
 
     def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
         self._models = models
-        self._answering = answering
-        self._views: dict[str, Looking] = {}
+        self._answerer = answering
+        self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
 
     async def set_view(
@@ -177,7 +250,7 @@ class Views:
         if expression is not None:
             looking.filter = filter or ""
             looking.view.execute(expression, self._chat.now())
-        self._keep(looking)
+        self._views.put(view, looking)
         await self._settle(looking)
         return looking
 
@@ -189,12 +262,11 @@ class Views:
         if looking is None:
             hint = "Send it again: PUT /api/chat/views/{view} with its filter, model and topic."
             raise Fault(Code.USAGE, f"the view {view!r} is not there any more", hint=hint, status=404)
-        self._keep(looking)
         await self._settle(looking)
         return looking
 
     def mask_question(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
-        """A question without the configured keys: so it stands in the history, and what is visible is what is sent."""
+        """A question without the configured keys: so it is in the history, and what is visible is what is sent."""
         masked = self._chat.mask
         return masked(text), tuple(Text(masked(each.text)) if isinstance(each, Text) else each for each in attachments)
 
@@ -217,12 +289,6 @@ class Views:
         view.execute(EVERYTHING, now)
         return Looking(name, view, choice)
 
-    def _keep(self, looking: Looking) -> None:
-        self._views.pop(looking.id, None)
-        self._views[looking.id] = looking
-        if len(self._views) > MOST_VIEWS:
-            del self._views[next(iter(self._views))]
-
     async def _settle(self, looking: Looking) -> None:
         """See to it that the view is counted for the model at hand, as is known by now, and with the topic's tools."""
         tools = await self._tools(looking)
@@ -239,13 +305,13 @@ class Views:
         if not toolsets:
             return ()
         try:
-            return await self._answering.tools(toolsets)
+            return await self._answerer.tools(toolsets)
         except Fault as fault:
             looking.trouble = fault
             return ()
 
     def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
-        """The model for the next question. One that nobody selected may be gone: that of a topic, or of an old pair."""
+        """The model for the next question. One that was not selected may be gone: a topic's, or an old pair's."""
         if not selected:
             for newest in (self._chat.history.newest, None):
                 name = model_at_hand("", topic, newest, "")

@@ -13,6 +13,7 @@ from sightline.evals.core.suite import Suite
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, Telling
 from sightline.evals.service.suite_files import sound, suite_in
+from sightline.transport.race import wait_started
 
 _LOG = logging.getLogger("sightline.evals")
 
@@ -101,9 +102,7 @@ class Reruns:
 
         task = self._tasks[run] = loop.create_task(drive(confirm_start))
         task.add_done_callback(lambda task: self._over(run, task))
-        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done():
-            await task  # it was not begun, and says why
+        await wait_started(begun, task)
 
     def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
         self._tasks.pop(run, None)

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import msgspec
 
-from sightline.errors import Fault
 from sightline.evals.service.line_writer import LineWriter
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.journal.journal import FactFormat, Journal
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
@@ -23,12 +23,16 @@ from sightline.store.summary import PriceList, summary_of
 from sightline.transport.clock import Clock
 
 PREFIX = "eval-answers:"
-_CHANGED = 409
 
 
 class _Line(msgspec.Struct, frozen=True):
     key: str
     exchange: str
+
+
+_FORMAT: FactFormat[_Line] = FactFormat(
+    lambda line: (msgspec.json.encode(line), line), lambda line: msgspec.json.decode(line.data, type=_Line)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,53 +49,54 @@ class Answers(Protocol):
 
     def key(self, prepared: Prepared, sample: int) -> str:
         """What makes a request the same."""
+        ...
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer to a request with this hash; None where there is none."""
+        ...
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""
+        ...
 
     async def flush(self) -> None:
         """All of it is written down."""
+        ...
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
     """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
     choice = prepared.choice
-    identity = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
-    return hashlib.sha256("\0".join(identity).encode("utf-8", "surrogatepass")).hexdigest()
+    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
     """The answer of an exchange on record; None where it has none, or is another request's."""
-    recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
-    if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
+    told = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
         return None
     began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
     ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
-    return Found(recorded.reply(), exchange, max(0.0, ended - began))
+    return Found(told.reply(), exchange, max(0.0, ended - began))
 
 
 class AnswerCache:
     """The earlier answers of one target."""
 
     def __init__(self, logbook: Logbook, store: Store, target: str, prices: PriceList, clock: Clock) -> None:
-        self._logbook = logbook
         self._store = store
         self._target = target
         self._prices = prices
-        self._clock = clock
         self._known: dict[str, str] = {}
-        self._lines = 0
-        self._writer = LineWriter(self._append)
+        self._journal: Journal[_Line, dict[str, str], None] = Journal(
+            logbook, PREFIX + target, _FORMAT, self._known, self._add, now=clock.now
+        )
+        self._writer = LineWriter(self._journal.write)
 
     async def load(self) -> None:
         """Take in what is written down by now."""
-        for line in await self._logbook.lines(PREFIX + self._target, self._lines):
-            told = msgspec.json.decode(line.data, type=_Line)
-            self._known[told.key] = told.exchange
-            self._lines = line.n
+        await self._journal.catch_up()
 
     def key(self, prepared: Prepared, sample: int) -> str:
         """What makes a request the same."""
@@ -116,18 +121,9 @@ class AnswerCache:
         self._known[key] = exchange
         self._writer.add(msgspec.json.encode(_Line(key, exchange)))
 
+    def _add(self, line: _Line, _at: float) -> None:
+        self._known[line.key] = line.exchange
+
     async def flush(self) -> None:
         """All of it is written down."""
         await self._writer.flush()
-
-    async def _append(self, lines: Sequence[bytes]) -> None:
-        while True:
-            try:
-                await self._logbook.append(PREFIX + self._target, self._lines, lines, self._clock.now())
-            except Fault as fault:
-                if fault.status != _CHANGED:
-                    raise
-                await self.load()  # another run has added to it
-            else:
-                self._lines += len(lines)
-                return

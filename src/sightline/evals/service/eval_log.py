@@ -1,21 +1,24 @@
-"""The facts of one run of a suite in the logbook."""
+"""The journal of one run of a suite."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, EvalFact, EvalState, read, write
 from sightline.evals.service.line_writer import LineWriter
-from sightline.exchange.redaction import Redaction
+from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Logbook
 
 PREFIX = "eval:"
-"""How the logs of runs are called, before the run's own name; exchanges have the whole as their session."""
+"""The prefix of the names of these logs, before the id of the run. The exchanges of a run have the whole as session."""
 
-_CHANGED = 409
+# A result is shown and exported as it was written. The beginning keeps its secrets, which the run needs.
+FORMAT: FactFormat[EvalFact] = FactFormat(
+    lambda fact: (write(fact), fact), lambda line: read(line.data), lambda fact: isinstance(fact, CaseDone)
+)
 
 
 class EvalLog:
-    """Adds facts without the configured keys. `standing` knows each at once; `written` hears of it when it lasts."""
+    """Appends facts in batches. `standing` has each fact at once, `written` is called with it when it is durable."""
 
     def __init__(
         self,
@@ -29,41 +32,33 @@ class EvalLog:
     ) -> None:
         self.run = run
         self.standing = standing
-        self._logbook = logbook
-        self._lines = standing.version
-        self._now = now
-        self._redaction = Redaction(secrets)
         self._written = written
-        self._writer = LineWriter(self._append)
+        message = f"the run {run} was taken over by another process"
+        self._journal: Journal[EvalFact, EvalState, None] = Journal(
+            logbook,
+            PREFIX + run,
+            FORMAT,
+            standing,
+            lambda fact, _at: standing.add(fact),
+            now=now,
+            secrets=secrets,
+            taken_over=Fault(Code.USAGE, message, hint="It goes on there.", status=CONFLICT),
+            version=standing.version,
+        )
+        self._writer = LineWriter(self._journal.write)
 
     def note(self, fact: EvalFact) -> None:
-        """Write this down soon."""
-        kept, line = self._redact(fact)
+        """Append this with the next batch."""
+        line, kept = self._journal.encode(fact)
         self._writer.add(line, lambda: self._written(kept))
         self.standing.add(kept)
 
     async def append(self, fact: EvalFact) -> None:
-        """Write this down now; others are written with it."""
-        kept, line = self._redact(fact)
+        """Append this; it is durable when this returns."""
+        line, kept = self._journal.encode(fact)
         self.standing.add(kept)
         await self._writer.lasting(line, lambda: self._written(kept))
 
     async def flush(self) -> None:
-        """All of it is written down."""
+        """Wait until all facts are durable."""
         await self._writer.flush()
-
-    def _redact(self, fact: EvalFact) -> tuple[EvalFact, bytes]:
-        masking = self._redaction.masking()
-        line = masking.feed(write(fact)) + masking.close()
-        # A result is looked at and exported as it is written down. What the run was told it is told in full.
-        return (read(line) if masking.has_found and isinstance(fact, CaseDone) else fact), line
-
-    async def _append(self, lines: Sequence[bytes]) -> None:
-        try:
-            await self._logbook.append(PREFIX + self.run, self._lines, lines, self._now())
-        except Fault as fault:
-            if fault.status != _CHANGED:
-                raise
-            message = f"the run {self.run} was taken over by another process"
-            raise Fault(Code.USAGE, message, hint="It goes on there.", status=_CHANGED) from None
-        self._lines += len(lines)

@@ -37,6 +37,7 @@ from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer
+from sightline.journal.driver import drive
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -273,18 +274,14 @@ class Graders:
         self, graders: Sequence[Grader], observation: CaseObservation, grading: Grading, target: TargetSpec, trial: int
     ) -> CaseScore:
         """What the graders say. What goes wrong with one of them leaves that one without a word, and no other."""
-        steps = grade(graders, observation, grading)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer: Answer = await self._perform(step, target, trial)
-                except Fault as fault:
-                    answer = StepFailed(fault)
-                step = steps.send(answer)
-        except StopIteration as end:
-            score: CaseScore = end.value
-            return score
+
+        async def handle(step: Step) -> Answer:
+            try:
+                return await self._perform(step, target, trial)
+            except Fault as fault:
+                return StepFailed(fault)
+
+        return await drive(grade(graders, observation, grading), handle)
 
     async def _perform(self, step: Step, target: TargetSpec, trial: int) -> Answer:
         match step:

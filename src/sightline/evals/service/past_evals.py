@@ -1,14 +1,15 @@
 """Runs of suites in the logbook: how each stands, read as far as it was not read before."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.run_state import EvalBegan, EvalState, read
-from sightline.evals.service.eval_log import PREFIX
-from sightline.store.store import Line, Logbook
+from sightline.evals.core.run_state import EvalBegan, EvalFact, EvalState
+from sightline.evals.service.eval_log import FORMAT, PREFIX
+from sightline.journal.journal import Journal, JournalCache
+from sightline.store.store import Logbook
 
 State: TypeAlias = Literal["running", "ended", "stopped", "interrupted"]
 
@@ -30,25 +31,23 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastEvals:
-    """Knows the runs that were looked at last, so that a look at one that goes on reads only what is new."""
+    """Reads runs of all processes. `is_alive` says of the name of a process whether it still runs."""
 
     def __init__(self, logbook: Logbook, is_alive: Callable[[str], bool]) -> None:
         self._logbook = logbook
         self._is_alive = is_alive
-        self._known: dict[str, EvalState] = {}
+        self._journals = JournalCache(self._open_journal, _MOST_KEPT)
 
     async def standing(self, run: str) -> EvalState:
-        """How a run stands, as it is written down. What is returned grows with the next look."""
-        standing = self._known.pop(run, None)
-        lines = await self._logbook.lines(PREFIX + run, 0 if standing is None else standing.version)
-        if standing is None:
-            standing = _first_standing(run, lines)
-        for line in lines:
-            standing.add(read(line.data))
-        self._known[run] = standing
-        while len(self._known) > _MOST_KEPT:
-            del self._known[next(iter(self._known))]
-        return standing
+        """The state of a run as it is in the log. The value changes with the next look."""
+        past = await self._journals.state(PREFIX + run)
+        if past is None or past.standing is None:
+            raise _unknown(run)
+        return past.standing
+
+    def _open_journal(self, name: str) -> "Journal[EvalFact, _PastEval, None]":
+        past = _PastEval(name.removeprefix(PREFIX))
+        return Journal(self._logbook, name, FORMAT, past, past.add, now=lambda: 0.0)
 
     def state(self, standing: EvalState) -> State:
         """Whether somebody drives it, and how it was left if not."""
@@ -86,9 +85,21 @@ class PastEvals:
         return found
 
 
-def _first_standing(run: str, lines: Sequence[Line]) -> EvalState:
-    fact = read(lines[0].data) if lines else None
-    if not isinstance(fact, EvalBegan):
-        hint = "GET /api/evals lists the runs."
-        raise Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)
-    return EvalState(fact)
+class _PastEval:
+    """A run that has no state before its first fact."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.standing: EvalState | None = None
+
+    def add(self, fact: EvalFact, _at: float) -> None:
+        if self.standing is None:
+            if not isinstance(fact, EvalBegan):
+                raise _unknown(self.run)
+            self.standing = EvalState(fact)
+        self.standing.add(fact)
+
+
+def _unknown(run: str) -> Fault:
+    hint = "GET /api/evals lists the runs."
+    return Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)

@@ -10,9 +10,9 @@ import msgspec
 from sightline.agent.core.approval import Denied, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
-from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.policy_approver import Judging, Said
+from sightline.agent.service.approvers import Judging, Said
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.run_answer import Equipment
 from sightline.agent.service.runner import Runner

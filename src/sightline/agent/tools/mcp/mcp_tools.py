@@ -20,6 +20,7 @@ from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
+from sightline.transport.race import wait_either
 from sightline.wire.jsontext import encode
 
 
@@ -63,14 +64,9 @@ class McpServer:
         self._connection = McpConnection(
             self.spec, self._bounds, self._environment, self._network, self._replace_listing
         )
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._connection.run())
+        self._task = asyncio.get_running_loop().create_task(self._connection.run())
         self._task.add_done_callback(_consume_exception)
-        ready = loop.create_task(self._connection.ready.wait())
-        try:
-            await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            ready.cancel()
+        await wait_either(self._task, self._connection.ready.wait())
         self.fault = None if self._connection.ready.is_set() else self._why()
 
     async def use(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:

@@ -1,0 +1,201 @@
+"""Who decides in a run: a person at a terminal, a person at the page, or a policy; and who watches it."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.tokens.ledger import Wait
+
+Interrupted: TypeAlias = Literal["again", "skip"]
+"""What becomes of a call that was running when the process ended."""
+
+Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
+"""What a person is asked: about calls, a limit, or calls that were interrupted."""
+
+
+class Approver(Protocol):
+    """Decides for a run, which waits as long as it takes. It is cancelled when the run is stopped."""
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """What is decided about each call, by its key; one that is left out is not run."""
+        ...
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """Whether a limit is raised."""
+        ...
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """Whether each call runs again that was started, may have had effects, and has no result."""
+        ...
+
+
+class Watcher(Protocol):
+    """Gets what happens in a run and is no fact of it."""
+
+    def on_pause(self, wait: Wait) -> None:
+        """The next request waits for the provider's limits."""
+        ...
+
+    def on_progress(self, key: str, words: str) -> None:
+        """How far the tool is that runs for a call."""
+        ...
+
+
+Said: TypeAlias = bool | str | dict[str, Json] | Decision
+"""A verdict on a call: yes or no, a reason against it, other arguments to run it with, or a whole decision."""
+
+Judge: TypeAlias = Callable[[RunnableCall], Said | Awaitable[Said]]
+Approval: TypeAlias = Literal["yes"] | Judge
+
+
+class Judging:
+    """Decides by `approve`, raises no limit, and runs nothing again that may have had effects unless `interrupted` says
+    so. Arguments that the function wrote and that cannot be used deny the call: it is not asked a second time."""
+
+    def __init__(self, approve: Approval, *, interrupted: Interrupted = "skip") -> None:
+        self._approve = approve
+        self._interrupted: Interrupted = interrupted
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """What the function says of each call."""
+        return {call.key: await self._decide(call, step.objections.get(call.key, "")) for call in step.calls}
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """A limit is a limit."""
+        return False
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """The same for all."""
+        return {call.key: self._interrupted for call in calls}
+
+    async def _decide(self, call: RunnableCall, objection: str) -> Decision:
+        if objection:
+            return Denied(objection)
+        if self._approve == "yes":
+            return Allowed()
+        verdict = self._approve(call)
+        return _decision(await verdict if inspect.isawaitable(verdict) else verdict)
+
+
+def deny_unattended(_call: RunnableCall) -> Said:
+    """The decision where no person can be asked: a hook may want one even for what a rule allows."""
+    return Denied(by="nobody")
+
+
+def _decision(verdict: Said) -> Decision:
+    match verdict:
+        case Allowed() | Denied() | AnsweredByHand():
+            return verdict
+        case bool():
+            return Allowed() if verdict else Denied()
+        case str():
+            return Denied(verdict)
+        case dict():
+            return Allowed(verdict)
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Open(Generic[T]):
+    """A question: `keys` are still to be decided, `answers` are those so far."""
+
+    done: "asyncio.Future[T]"
+    keys: set[str] = field(default_factory=set)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+class Questions:
+    """An approver whose answers come from the page: `decide`, `confirm_with` and `tell`. `changed` is called after
+    each.
+
+    Calls can be decided one by one; the run goes on when all are. Answers about interrupted calls that come before the
+    question is remembered until then."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._calls: dict[str, _Open[dict[str, Decision]]] = {}
+        self._limits: dict[str, _Open[bool]] = {}
+        self._interrupted: dict[str, _Open[dict[str, Interrupted]]] = {}
+        self._early_answers: dict[str, dict[str, Interrupted]] = {}
+
+    # --- asking ---
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """Wait until there is a decision for each call."""
+        return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """Wait for the decision whether the limit is raised."""
+        return await _answer_question(self._limits, run, set(), {})
+
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
+        """Wait for the decision of each call whether it runs again."""
+        answers = self._early_answers.pop(run, {})
+        return await _answer_question(self._interrupted, run, {call.key for call in calls}, answers)
+
+    def open_keys(self, run: str) -> frozenset[str]:
+        """The keys of calls with an open question."""
+        asked = (self._calls.get(run), self._interrupted.get(run))
+        return frozenset(key for each in asked if each is not None for key in each.keys)
+
+    # --- answering ---
+
+    def decide(self, run: str, decisions: Mapping[str, Decision]) -> None:
+        """Decide about calls."""
+        self._add(self._calls, run, decisions, "no call of this run waits for a decision")
+
+    def confirm_with(self, run: str, *, goes_on: bool) -> None:
+        """Decide whether the limit is raised."""
+        question = _open(self._limits, run, "no limit of this run waits to be confirmed")
+        question.done.set_result(goes_on)
+        self._changed(run)
+
+    def tell(self, run: str, answers: Mapping[str, Interrupted]) -> None:
+        """Decide about interrupted calls: now, or when the run is resumed."""
+        if run in self._interrupted:
+            self._add(self._interrupted, run, answers, "")
+        else:
+            self._early_answers.pop(run, None)
+            if answers:
+                self._early_answers[run] = dict(answers)
+
+    def _add(
+        self, questions: dict[str, _Open[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str
+    ) -> None:
+        question = _open(questions, run, otherwise)
+        unknown = sorted(set(answers) - question.keys - set(question.answers))
+        if unknown:
+            message = f"no call {', '.join(unknown)} waits for a decision"
+            raise Fault(Code.USAGE, message, hint="GET /api/runs/{id} tells which do.", status=409)
+        question.answers |= answers
+        question.keys -= set(answers)
+        if not question.keys:
+            question.done.set_result(question.answers)
+        self._changed(run)
+
+
+def _open(questions: "dict[str, _Open[T]]", run: str, otherwise: str) -> "_Open[T]":
+    question = questions.get(run)
+    if question is None or question.done.done():
+        raise Fault(Code.USAGE, otherwise, hint="GET /api/runs/{id} tells what is pending.", status=409)
+    return question
+
+
+async def _answer_question(questions: "dict[str, _Open[T]]", run: str, keys: set[str], answers: Mapping[str, Any]) -> T:
+    done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    known = {key: answer for key, answer in answers.items() if key in keys}
+    question = questions[run] = _Open(done, keys - set(known), dict(known))
+    if known and not question.keys:
+        done.set_result(question.answers)  # type: ignore[arg-type] # only questions by key have answers beforehand
+    try:
+        return await done
+    finally:
+        del questions[run]

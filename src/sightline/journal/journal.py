@@ -1,0 +1,190 @@
+"""A log of facts and the state that they fold to, for every feature that must survive the end of its process.
+
+A fact is encoded, cleared of secrets, appended to the log, applied to the state and announced, in this order and one
+append at a time. Several processes may have the same log open. The logbook appends only behind the last line that the
+writer knows, so exactly one of two writers succeeds. What the other one does depends on the log:
+
+- A shared log reads what was added and tries again (the chat, its preferences, the cache of answers).
+- A log with one owner gives up with the fault `taken_over`, because another process has resumed the run.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from sightline.errors import Code, Fault
+from sightline.exchange.redaction import Redaction
+from sightline.store.store import Line, Logbook
+from sightline.transport.race import run_to_end
+from sightline.wire.cache import BoundedCache
+
+Fact = TypeVar("Fact")
+State = TypeVar("State")
+Change = TypeVar("Change")
+
+CONFLICT = 409
+"""The status of the fault of a logbook whose log has other lines than the writer knows."""
+
+_MOST_TRIES = 100
+"""More conflicts in a row than this are not caused by people."""
+
+_BYTES_AT_ONCE = 64_000
+"""After reading so many bytes of a log, other tasks of the event loop get their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactFormat(Generic[Fact]):
+    """How a fact is written as a line. `encode` returns the line, and the fact as it was written if its text had to be
+    repaired. `applies_masked` says of a fact in which a secret was found whether the state gets it as it was written
+    (True), or with the secret that only the log must not have."""
+
+    encode: Callable[[Fact], tuple[bytes, Fact]]
+    decode: Callable[[Line], Fact]
+    applies_masked: Callable[[Fact], bool] = lambda _fact: True
+
+
+class Journal(Generic[Fact, State, Change]):
+    """The facts of the log `name`, and their `state`. `version` is the number of its lines that are known here.
+
+    `apply` adds a fact, which was written at a time of day, to the state and returns what that changed. `announce` gets
+    the facts of one append with their changes. Facts of other processes are announced one by one, except for those that
+    are there when the log is first read. A log whose lines the caller knows is given its `version`.
+    """
+
+    def __init__(
+        self,
+        logbook: Logbook,
+        name: str,
+        form: FactFormat[Fact],
+        state: State,
+        apply: Callable[[Fact, float], Change],
+        *,
+        now: Callable[[], float],
+        secrets: tuple[str, ...] = (),
+        announce: Callable[[Sequence[tuple[Fact, Change]]], None] = lambda _applied: None,
+        taken_over: Fault | None = None,
+        version: int | None = None,
+    ) -> None:
+        self.name = name
+        self.state = state
+        self.version = version or 0
+        self.is_loaded = version is not None
+        self.redaction = Redaction(secrets)
+        self._logbook = logbook
+        self._form = form
+        self._apply = apply
+        self._now = now
+        self._announce = announce
+        self._taken_over = taken_over
+        self._lock = asyncio.Lock()
+
+    async def catch_up(self) -> None:
+        """Read and apply the lines that other processes have added, or all lines the first time."""
+        async with self._lock:
+            await self._catch_up()
+
+    async def append(
+        self, facts: Iterable[Fact], *, check: Callable[[Fact], object] | None = None, retry: bool = True
+    ) -> "list[Change] | None":
+        """Append these facts together, apply them, and return what they changed. They are durable when this returns,
+        also if the caller is cancelled meanwhile.
+
+        `check` raises a fault if the first fact, cleared of secrets, does not fit the state; it is called again after
+        each conflict. Without `retry`, a conflict on a shared log reads what was added and returns None.
+        """
+        return await run_to_end(self._append(facts, check, retry=retry))
+
+    async def write(self, lines: Sequence[bytes]) -> None:
+        """Append encoded lines and leave the state as it is, for callers that apply facts before they are durable."""
+        async with self._lock:
+            await self._write(lines, None, retry=True)
+
+    def encode(self, fact: Fact) -> tuple[bytes, Fact]:
+        """The line of a fact without the secrets, and the fact that the state gets."""
+        data, fact = self._form.encode(fact)
+        masking = self.redaction.masking()
+        data = masking.feed(data) + masking.close()
+        if masking.has_found and self._form.applies_masked(fact):
+            fact = self._form.decode(Line(self.version + 1, 0.0, data))
+        return data, fact
+
+    async def _append(
+        self, facts: Iterable[Fact], check: Callable[[Fact], object] | None, *, retry: bool
+    ) -> "list[Change] | None":
+        encoded: list[tuple[bytes, Fact]] = []
+        for fact in facts:
+            if encoded:
+                await asyncio.sleep(0)  # an import has many facts
+            encoded.append(self.encode(fact))
+        async with self._lock:
+            if not self.is_loaded:
+                await self._catch_up()
+            first = encoded[0][1]
+            at = await self._write(
+                [data for data, _ in encoded], None if check is None else lambda: check(first), retry=retry
+            )
+            if at is None:
+                return None
+            applied: list[tuple[Fact, Change]] = []
+            for _, fact in encoded:
+                if applied:
+                    await asyncio.sleep(0)
+                applied.append((fact, self._apply(fact, at)))
+            self._announce(applied)
+        return [change for _, change in applied]
+
+    async def _write(self, lines: Sequence[bytes], check: Callable[[], object] | None, *, retry: bool) -> float | None:
+        """The time of day of the lines; None after a conflict without `retry`."""
+        for _ in range(_MOST_TRIES):
+            if check is not None:
+                check()
+            at = self._now()
+            try:
+                await self._logbook.append(self.name, self.version, lines, at)
+            except Fault as fault:
+                if fault.status != CONFLICT:
+                    raise
+                if self._taken_over is not None:
+                    raise self._taken_over from None
+                await self._catch_up()
+                if not retry:
+                    return None
+            else:
+                self.version += len(lines)
+                return at
+        message = f"other processes change the {self.name} all the time"
+        raise Fault(Code.OVERLOADED, message, hint="Try again.", status=503)
+
+    async def _catch_up(self) -> None:
+        lines = await self._logbook.lines(self.name, self.version)
+        unread = _BYTES_AT_ONCE
+        for line in lines:
+            fact = self._form.decode(line)
+            change = self._apply(fact, line.at)
+            self.version = line.n
+            if self.is_loaded:
+                self._announce([(fact, change)])
+            unread -= len(line.data)
+            if unread <= 0:
+                unread = _BYTES_AT_ONCE
+                await asyncio.sleep(0)
+        self.is_loaded = True
+
+
+class JournalCache(Generic[Fact, State, Change]):
+    """The journals that were looked at last, so that a second look reads only what is new. `open_journal` makes the
+    journal of a name; a log without lines is not kept."""
+
+    def __init__(self, open_journal: "Callable[[str], Journal[Fact, State, Change]]", maxsize: int) -> None:
+        self._open_journal = open_journal
+        self._journals: BoundedCache[str, Journal[Any, State, Any]] = BoundedCache(maxsize)
+
+    async def state(self, name: str) -> State | None:
+        """The state of a log as it is now; None if the log is empty. The value changes with the next look."""
+        journal = self._journals.get(name) or self._open_journal(name)
+        await journal.catch_up()
+        if not journal.version:
+            return None
+        self._journals.put(name, journal)
+        return journal.state

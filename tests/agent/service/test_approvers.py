@@ -1,0 +1,238 @@
+"""Approvers: a person at the page, and a policy."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
+from sightline.agent.core.limits import Reached
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
+from sightline.agent.service.approvers import Approval, Approver, Judging, Questions, Said, deny_unattended
+from sightline.agent.service.runner import Runner
+from sightline.agent.service.shapes import RunPaused
+from sightline.agent.tools.tools import Progress
+from sightline.errors import Fault
+from sightline.model.parts import Text
+from sightline.tokens.ledger import Wait
+from tests.fake_clock import FakeClock
+from tests.loop_stage import COUNT, calls, count, says
+from tests.running_stage import FakeTools, Person, RunStage, play, plays
+from tests.upstream import Upstream
+
+
+class Watching:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.waits: list[Wait] = []
+        self.progress: list[tuple[str, str]] = []
+
+    def on_pause(self, wait: Wait) -> None:
+        self.waits.append(wait)
+
+    def on_progress(self, key: str, words: str) -> None:
+        self.progress.append((key, words))
+
+
+class LookingClock(FakeClock):
+    """Looks at a run whenever somebody sleeps."""
+
+    runner: Runner | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[RunPaused | None] = []
+
+    async def sleep(self, seconds: float) -> None:
+        assert self.runner is not None
+        self.seen.append((await self.runner.show("r_1")).paused)
+        await super().sleep(seconds)
+
+
+def test_a_page_and_a_person_can_both_decide() -> None:
+    deciders: list[Approver] = [Questions(lambda _run: None), Person()]
+    for name in ("approve", "confirm", "mid_flight"):
+        assert all(callable(getattr(each, name)) for each in deciders)
+
+
+def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Path) -> None:
+    clock = LookingClock()
+
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        clock.runner, watching = stage.runner, Watching()
+        stage.catalog.models["m"] = msgspec.structs.replace(stage.catalog.models["m"], rpm=1)
+
+        async def act(_call: RunnableCall) -> ToolOutcome:
+            clock.time += 55
+            return text_outcome("done")
+
+        upstream.script = [plays(calls(count(1))), plays(says())]
+        ended = await stage.run(tools=FakeTools(act), watcher=watching)
+        assert (ended.why, len(watching.waits), watching.waits[0].limit) == ("answered", 1, "rpm")
+        (paused,) = clock.seen
+        assert paused is not None
+        assert (paused.line.partition(": ")[2], paused.can_go_at) == ("requests per minute (1)", clock.time)
+        assert (await stage.runner.show("r_1")).paused is None
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_who_watches_hears_how_far_a_tool_is_once_a_second(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        class Slow(FakeTools):
+            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+                for number in range(30):
+                    progress(f"{number} of 30")
+                    await stage.clock.sleep(0.1)
+                return text_outcome("done")
+
+        upstream.script = [plays(calls(count(1))), plays(says())]
+        watching = Watching()
+        await stage.run(tools=Slow(), watcher=watching)
+        assert [key for key, _ in watching.progress] == ["1.1"] * 3
+        assert watching.progress[0][1] == "0 of 30"
+
+    play(story, tmp_path)
+
+
+def test_a_person_is_told_that_the_tools_have_changed(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        class Changing(FakeTools):
+            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
+                self.definitions = (msgspec.structs.replace(COUNT, schema={"type": "object"}),)
+                return text_outcome("done")
+
+        upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
+        await stage.run(tools=Changing())
+        shown = await stage.runner.show("r_1")
+        assert shown.notes == ("the tools are not as they were: edit_file, shell gone; count changed",)
+
+    play(story, tmp_path)
+
+
+CALL = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1})
+BY_HAND = AnsweredByHand((Text("7"),))
+
+
+def decided(approve: Approval, objection: str = "") -> Decision:
+    step = Approve(1, (CALL,), {"1.1": objection} if objection else {})
+    return asyncio.run(Judging(approve).approve("r_1", step))["1.1"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "decision"),
+    [
+        (True, Allowed()),
+        (False, Denied()),
+        ("not now", Denied("not now")),
+        ({"n": 2}, Allowed({"n": 2})),
+        (BY_HAND, BY_HAND),
+        (Denied("no"), Denied("no")),
+    ],
+)
+def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision) -> None:
+    async def later(_call: RunnableCall) -> Said:
+        return said
+
+    assert decided(lambda _call: said) == decision
+    assert decided(later) == decision
+
+
+def test_yes_is_yes_and_nobody_is_no() -> None:
+    assert decided("yes") == Allowed()
+    assert decided(deny_unattended) == Denied(by="nobody")
+
+
+def test_arguments_that_cannot_be_used_are_not_asked_for_twice() -> None:
+    assert decided("yes", "n is missing") == Denied("n is missing")
+
+
+def test_limits_stay_and_what_was_interrupted_is_not_run_again_unless_that_was_said() -> None:
+    async def told(judge: Judging) -> tuple[bool, object]:
+        confirmed = await judge.confirm("r_1", Confirm(1, Reached("requests", 1, 1, 2)))
+        return confirmed, await judge.mid_flight("r_1", [CALL])
+
+    assert asyncio.run(told(Judging("yes"))) == (False, {"1.1": "skip"})
+    assert asyncio.run(told(Judging("yes", interrupted="again"))) == (False, {"1.1": "again"})
+
+
+CALLS = tuple(RunnableCall(key=f"1.{n}", id=str(n), name="f", arguments={}) for n in (1, 2))
+ASKED = Approve(1, CALLS)
+
+
+async def begun(asking: Coroutine[object, object, object]) -> "asyncio.Task[object]":
+    task = asyncio.get_running_loop().create_task(asking)
+    await asyncio.sleep(0)
+    return task
+
+
+def test_calls_are_decided_one_by_one_and_the_run_goes_on_with_the_last() -> None:
+    async def story() -> None:
+        changes: list[str] = []
+        questions = Questions(changes.append)
+        task = await begun(questions.approve("r_1", ASKED))
+        assert questions.open_keys("r_1") == {"1.1", "1.2"}
+        questions.decide("r_1", {"1.1": Allowed()})
+        questions.decide("r_1", {"1.1": Denied("On second thoughts.")})
+        assert (questions.open_keys("r_1"), task.done()) == ({"1.2"}, False)
+        questions.decide("r_1", {"1.2": Allowed()})
+        assert await task == {"1.1": Denied("On second thoughts."), "1.2": Allowed()}
+        assert (changes, questions.open_keys("r_1")) == (["r_1"] * 3, frozenset())
+
+    asyncio.run(story())
+
+
+def test_what_nobody_asks_cannot_be_answered() -> None:
+    async def story() -> None:
+        questions = Questions(lambda _run: None)
+        with pytest.raises(Fault, match="no call of this run") as caught:
+            questions.decide("r_1", {"1.1": Allowed()})
+        assert caught.value.status == 409
+        with pytest.raises(Fault, match="no limit of this run"):
+            questions.confirm_with("r_1", goes_on=True)
+        task = await begun(questions.approve("r_1", ASKED))
+        with pytest.raises(Fault, match=r"no call 1\.9 waits") as unknown:
+            questions.decide("r_1", {"1.1": Allowed(), "1.9": Allowed()})
+        assert (unknown.value.status, questions.open_keys("r_1")) == (409, {"1.1", "1.2"})
+        task.cancel()
+        await asyncio.wait({task})
+        with pytest.raises(Fault, match="no call of this run"):
+            questions.decide("r_1", {"1.1": Allowed()})
+
+    asyncio.run(story())
+
+
+def test_an_answer_counts_once() -> None:
+    async def story() -> None:
+        questions = Questions(lambda _run: None)
+        task = await begun(questions.confirm("r_1", Confirm(1, Reached("requests", 2, 2, 3))))
+        questions.confirm_with("r_1", goes_on=False)
+        with pytest.raises(Fault, match="no limit"):
+            questions.confirm_with("r_1", goes_on=True)
+        assert await task is False
+
+    asyncio.run(story())
+
+
+def test_interrupted_calls_can_be_told_of_before_and_after_they_are_asked_about() -> None:
+    async def story() -> None:
+        questions = Questions(lambda _run: None)
+        questions.tell("r_1", {"1.1": "again", "9.9": "skip"})
+        task = await begun(questions.mid_flight("r_1", CALLS))
+        assert questions.open_keys("r_1") == {"1.2"}
+        questions.tell("r_1", {"1.2": "skip"})
+        assert await task == {"1.1": "again", "1.2": "skip"}
+        questions.tell("r_1", {"1.1": "again", "1.2": "again"})
+        assert await questions.mid_flight("r_1", CALLS) == {"1.1": "again", "1.2": "again"}
+        questions.tell("r_1", {"1.1": "again", "1.2": "again"})
+        questions.tell("r_1", {})
+        third = await begun(questions.mid_flight("r_1", CALLS))
+        assert questions.open_keys("r_1") == {"1.1", "1.2"}
+        third.cancel()
+        await asyncio.wait({third})
+
+    asyncio.run(story())
