@@ -2,21 +2,13 @@
 
 import pytest
 
-from sightline.editing.changes import text_part, with_role
+from sightline.editing.changes import with_role
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
 
 WORDS = Message("user", (Text("x"),))
-
-
-def test_text_parts() -> None:
-    assert text_part("anthropic", "user", "x") == text_part("openai-chat", "user", "x") == {"type": "text", "text": "x"}
-    assert text_part("gemini", "user", "x") == {"text": "x"}
-    assert text_part("raw", "user", "x") == {"type": 1, "text": "x"}
-    assert text_part("openai-responses", "user", "x") == {"type": "input_text", "text": "x"}
-    assert text_part("openai-responses", "assistant", "x") == {"type": "output_text", "text": "x", "annotations": []}
 
 
 @pytest.mark.parametrize(

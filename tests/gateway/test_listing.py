@@ -4,8 +4,9 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
+from sightline.gateway.models import for_codex, list_models, one
 
 CATALOG = Catalog(
     providers={
@@ -78,8 +79,13 @@ def test_one_model_is_found_by_its_name() -> None:
 
 def test_the_three_shapes() -> None:
     large = one(list_models(CATALOG, has_key), "large")
-    assert model_json(large, "openai-chat") == {"id": "large", "object": "model", "created": 0, "owned_by": "keyed"}
-    assert model_json(large, "anthropic") == {
+    assert dialect("openai-chat").clients.show_model(large) == {
+        "id": "large",
+        "object": "model",
+        "created": 0,
+        "owned_by": "keyed",
+    }
+    assert dialect("anthropic").clients.show_model(large) == {
         "type": "model",
         "id": "large",
         "display_name": "The Large",
@@ -87,7 +93,7 @@ def test_the_three_shapes() -> None:
         "max_input_tokens": 1000,
         "max_tokens": 100,
     }
-    assert model_json(large, "gemini") == {
+    assert dialect("gemini").clients.show_model(large) == {
         "name": "models/large",
         "baseModelId": "large",
         "version": "001",
@@ -96,19 +102,24 @@ def test_the_three_shapes() -> None:
         "inputTokenLimit": 1000,
         "outputTokenLimit": 100,
     }
-    assert model_list_json([large], "openai-responses")["object"] == "list"
-    assert model_list_json([large], "anthropic") == {
-        "data": [model_json(large, "anthropic")],
+    assert dialect("openai-responses").clients.list_models([large])["object"] == "list"
+    assert dialect("anthropic").clients.list_models([large]) == {
+        "data": [dialect("anthropic").clients.show_model(large)],
         "has_more": False,
         "first_id": "large",
         "last_id": "large",
     }
-    assert model_list_json([large], "gemini") == {"models": [model_json(large, "gemini")]}
+    assert dialect("gemini").clients.list_models([large]) == {"models": [dialect("gemini").clients.show_model(large)]}
 
 
 def test_an_empty_list_is_one_too() -> None:
-    assert model_list_json([], "anthropic") == {"data": [], "has_more": False, "first_id": None, "last_id": None}
-    assert model_list_json([], "gemini") == {"models": []}
+    assert dialect("anthropic").clients.list_models([]) == {
+        "data": [],
+        "has_more": False,
+        "first_id": None,
+        "last_id": None,
+    }
+    assert dialect("gemini").clients.list_models([]) == {"models": []}
 
 
 def test_codex_keeps_what_it_knows_of_its_models() -> None:

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from sightline.dialects.paths import served_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -9,8 +10,10 @@ from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.model.reply import Reply
-from sightline.testing.script import DIALECTS, Script, read_script
+from sightline.testing.script import Script, read_script
 from tests.contract.test_loop_trace import IDS, STREAMS, WORDS
+
+DIALECTS = tuple(each.name for each in served_dialects())
 
 
 def script(value: Json, **files: bytes) -> Script:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import open_input, read, say, some, tell, unusable, write
-from sightline.dialects.registry import NAMES as DIALECTS
+from sightline.dialects.registry import dialect, names
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="turn a request, a reply or a stream of one API into another's",
         description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
         "stdout; what could not be carried goes to stderr, or as JSON to --report.",
-        epilog=f"Dialects: {', '.join(DIALECTS)}.",
+        epilog=f"Dialects: {', '.join(names())}.",
     )
     kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
     request = kinds.add_parser("request", help="a request body (also from and to: canonical)")
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
-    known = (*DIALECTS, *views)
+    known = (*names(), *views)
     if name in known:
         return
     from difflib import get_close_matches
@@ -99,7 +99,8 @@ def _request(arguments: argparse.Namespace) -> int:
         )
         out, report, request = translation.data, translation.report, translation.request
     _tell(report, arguments)
-    if not request.model and arguments.target not in ("canonical", "gemini", arguments.source):
+    is_kept = arguments.target in ("canonical", arguments.source)
+    if not request.model and not is_kept and not dialect(arguments.target).model_in_path:
         say("note: the body names no model; give one with --model")
     write(out)
     return 0
@@ -168,7 +169,7 @@ def _request_option(arguments: argparse.Namespace) -> "Request | None":
     """The client's request, which is of the dialect that the client will read."""
     if arguments.request is None:
         return None
-    if arguments.target not in DIALECTS:
+    if arguments.target not in names():
         raise Fault(Code.USAGE, "--request needs a dialect as --to", hint="It is read in the dialect of the output.")
     return _client_request(read(arguments.request), arguments.target)
 

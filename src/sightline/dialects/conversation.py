@@ -168,3 +168,8 @@ def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
         return call_id
     report.lose(at, "spelling of a tool call's id", f"{dialect} takes ids of letters, digits, _ and - only", "identity")
     return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def has_mirrored_part(message: Message) -> bool:
+    """Whether it holds a piece of something that is read as a whole elsewhere."""
+    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)

@@ -1,33 +1,18 @@
 """What a dialect reads in a document under edit, and reads again after an edit without reading everything."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.tool_names import BUILT_IN
 from sightline.editing.pairs import Pairs, halves_of, pairs_of
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Opaque, Thinking
 from sightline.model.request import Request
 from sightline.model.value import Value
 from sightline.wire.pointer import parse_pointer
-
-CONTAINERS: Mapping[str, str] = {
-    "openai-chat": "messages",
-    "anthropic": "messages",
-    "openai-responses": "input",
-    "gemini": "contents",
-    "raw": "messages",
-}
-"""Where each dialect keeps the conversation."""
-
-_LINKED = frozenset({"raw"})
-"""Dialects that read an item by what stands in others."""
 
 T = TypeVar("T", bound=Value)
 
@@ -62,7 +47,7 @@ class DocumentReading:
     @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation; a list without an object around it is that list."""
-        return "" if isinstance(self.document, list) else f"/{CONTAINERS[self.name]}"
+        return "" if isinstance(self.document, list) else f"/{dialect(self.name).editing.container}"
 
     def reread(self, document: Json, pointer: str) -> "DocumentReading":
         """The reading of a document that differs from this one in the value at a place, and nowhere else."""
@@ -80,9 +65,10 @@ class DocumentReading:
 
     def _item(self, request: Request, document: Json, tokens: tuple[str, ...]) -> tuple[int, Message] | None:
         """The one message that has changed, with its number; None if more than that must be read again."""
-        key = CONTAINERS[self.name]
+        editing = dialect(self.name).editing
+        key = editing.container
         items = document.get(key) if isinstance(document, dict) else None
-        if self.name in _LINKED or len(tokens) < 2 or tokens[0] != key or not isinstance(items, list):
+        if not editing.reads_items_alone or len(tokens) < 2 or tokens[0] != key or not isinstance(items, list):
             return None
         position = int(tokens[1])
         try:
@@ -91,19 +77,9 @@ class DocumentReading:
             return None
         new = _move_pointers(read.messages[0], len(f"/{key}/0"), f"/{key}/{tokens[1]}")
         index = position + len(request.messages) - len(items)
-        if any(_is_linked(each, self.name) for each in (new, request.messages[index])):
+        if editing.is_linked(new) or editing.is_linked(request.messages[index]):
             return None
         return index, new
-
-
-def _is_linked(message: Message, name: str) -> bool:
-    """Whether other items are read by what this one holds: tools that it brings, pieces of a thought, or a call of a
-    built-in tool, whose result is a result only where the client runs the call."""
-    if name == "gemini":
-        return not message.parts or any(isinstance(part, (Opaque, Thinking)) for part in message.parts)
-    if name == "openai-responses":
-        return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
-    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
 def _move_pointers(value: T, cut: int, place: str) -> T:

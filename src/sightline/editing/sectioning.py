@@ -273,7 +273,7 @@ class Sectioning:
 
     def _part(self, part: Part, message: Message, named: PartIds) -> SectionPart:
         kind = type_of(part)
-        words = words_of(part, self._reading.document)
+        words = words_of(part, self._reading.document, self._reading.name)
         made = self._make_part(named.parts[part_key(kind, part.at, message.at)], kind, part.at, words)
         return replace(made, **details_of(part))
 

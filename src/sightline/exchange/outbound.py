@@ -243,21 +243,7 @@ def _refuse_kept_state(asked: ClientRequest, client: Request) -> None:
         kept.append("previous_response_id")
     if not kept:
         return
-    hint = "Send the whole conversation with each request."
-    if asked.dialect == "anthropic":
-        raise Fault(
-            Code.INVALID_REQUEST,
-            "threads are not supported by the provider of this request",
-            hint=hint,
-            details={"details": {"error_code": "thread_unsupported_request"}},
-        )
-    raise Fault(
-        Code.INVALID_REQUEST,
-        f"{kept[0]} is not known to the provider of this request; send the whole conversation",
-        hint=hint,
-        pointer=f"/{kept[0]}",
-        details={"param": kept[0], "code": "previous_response_not_found"},
-    )
+    raise dialect(asked.dialect).clients.state_fault(kept[0])
 
 
 def _lossy(report: Report, spoken: str) -> Fault:

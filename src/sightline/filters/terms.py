@@ -78,9 +78,9 @@ def _refuse_ordering(asked: FieldComparison, what: str) -> None:
 def _text_term(asked: FieldComparison) -> Expression:
     _refuse_ordering(asked, "a text")
     pattern, field = canonical(asked.value.text), asked.field
-    if field.choices and pattern and not any(fits(pattern, choice) for choice in field.choices):
+    if (choices := field.values()) and pattern and not any(fits(pattern, choice) for choice in choices):
         raise asked.bad_value(
-            f"there is no {field.name} {quote_word(asked.value.text)}", nearest(asked.value.text, field.choices)
+            f"there is no {field.name} {quote_word(asked.value.text)}", nearest(asked.value.text, choices)
         )
     return TextTerm(field.name, pattern)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.model.fold import fold
@@ -38,7 +38,7 @@ class Digest(msgspec.Struct, frozen=True):
 
 def digest_of(name: str, body: bytes) -> Digest:
     """What the request with this body tells; one that is not of its dialect is text all the same."""
-    if name not in NAMES:
+    if find_dialect(name) is None:
         return _unread(body)
     try:
         return _read(dialect(name).read_request(decode(body)))
@@ -70,7 +70,7 @@ def _read(request: Request) -> Digest:
 
 def reply_words(name: str, data: bytes) -> str:
     """The words of a raw reply in a dialect, content codings undone. What cannot be read is on record all the same."""
-    if name not in NAMES:
+    if find_dialect(name) is None:
         return _clip(data.decode("utf-8", "replace"))
     hearing = ReplyDecoder(dialect(name))
     try:

@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from sightline.dialects.registry import dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import Started
 from sightline.model.message import Message
@@ -39,7 +39,6 @@ _ERRAND = re.compile(
     r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
 )
 _MOST_WORDS = 400
-_NAMES_REPLIES = "openai-responses"
 _HEAD = 1 << 14
 
 
@@ -57,7 +56,8 @@ def fingerprints(request: Request) -> list[bytes]:
 
 def names_replies(name: str) -> bool:
     """Whether a request of this dialect can name the last reply by its id."""
-    return name == _NAMES_REPLIES
+    spoken = find_dialect(name)
+    return spoken is not None and spoken.rules.names_last_reply
 
 
 def reply_id(name: str, data: bytes) -> str:

@@ -7,7 +7,8 @@ import msgspec
 
 from sightline.agent.core.tool import Definition
 from sightline.dialects.dialect import Client
-from sightline.dialects.registry import dialect
+from sightline.dialects.paths import served_dialects
+from sightline.dialects.registry import DEFAULT, dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -30,7 +31,6 @@ from sightline.wire.jsontext import MISFIT, decode
 from sightline.wire.sse import SseDecoder
 
 MODEL = "scripted"
-DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 _HINT = "docs/guide/harness.md says how a script is written."
 
 
@@ -102,13 +102,14 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
-        spoken = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
+        spoken = wanted or self.dialect or next(iter(found.values()), DEFAULT)
         for name, each in found.items():
             if each != spoken:
                 hint = "A capture is played as it came; deltas can be said in any dialect."
                 raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {spoken}", hint=hint)
-        if spoken not in DIALECTS:
-            raise Fault(Code.USAGE, f"no model speaks {spoken!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}.")
+        served = [each.name for each in served_dialects()]
+        if spoken not in served:
+            raise Fault(Code.USAGE, f"no model speaks {spoken!r}", hint=f"Those that do speak: {', '.join(served)}.")
         return spoken
 
 
@@ -199,13 +200,7 @@ def _dialect_of(data: bytes, name: str) -> str:
         except Fault:
             continue
         if isinstance(value, dict):
-            kind = str(value.get("type", ""))
-            if "choices" in value:
-                return "openai-chat"
-            if kind.startswith("response."):
-                return "openai-responses"
-            if kind.startswith(("message_", "content_block_")):
-                return "anthropic"
-            if "candidates" in value:
-                return "gemini"
+            for each in served_dialects():
+                if each.owns_frame(value):
+                    return each.name
     raise Fault(Code.USAGE, f"{name} is neither a script nor a captured stream", hint=_HINT)

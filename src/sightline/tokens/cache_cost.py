@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sightline.catalog.facts import Prices
+from sightline.dialects.registry import find_dialect
 from sightline.model.message import Message
 from sightline.model.usage import Usage
 from sightline.tokens.cache_prefix import Mark, Prefix, Unit, pieces_of, same_piece
@@ -60,7 +61,8 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     if previous.is_stateful or later.is_stateful:
         return NOTHING_KNOWN
     difference = _difference(previous, later, known)
-    is_marked = bool(previous.marks or later.marks) or later.request.dialect == "anthropic"
+    spoken = find_dialect(later.request.dialect)
+    is_marked = bool(previous.marks or later.marks) or (spoken is not None and spoken.cache.needs_marks)
     if is_marked:
         return _by_marks(previous, later, difference)
     cached = _cacheable(previous.tokens)

@@ -8,6 +8,8 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import TokenRules
+from sightline.dialects.registry import dialect as find_dialect
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, OutputFormat, PlainFormat, SchemaFormat
@@ -132,9 +134,9 @@ _AROUND_A_TOOL = (0, 4, 12)
 class ToolCounter:
     """Counts tools and output formats for one model and one dialect."""
 
-    def __init__(self, facts: Facts, dialect: str, texts: TextCounter, messages: MessageCounter) -> None:
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter, messages: MessageCounter) -> None:
         self._facts = facts
-        self._dialect = dialect
+        self._rules = rules
         self._texts = texts
         self._messages = messages
 
@@ -179,7 +181,7 @@ class ToolCounter:
 
     def _once(self) -> Estimate:
         facts = self._facts
-        if self._dialect == "openai-chat" and facts.chat_tools_tokens is not None:
+        if self._rules.has_chat_tools and facts.chat_tools_tokens is not None:
             return self._hidden_estimate(facts.chat_tools_tokens)
         return (
             between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._hidden_estimate(facts.tools_tokens)
@@ -201,7 +203,7 @@ class ToolCounter:
     def _schema(self, schema: JsonObject) -> Estimate:
         """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
         whole = self._messages.json(schema)
-        if self._dialect == "gemini":
+        if not self._rules.shows_schema:
             return between(0, 0, whole.high)
         if not self._declares:
             return whole
@@ -233,8 +235,9 @@ class Estimator:
         self._dialect = dialect
         self._calibration = calibration
         self._texts = TextCounter(facts)
-        self._messages = MessageCounter(facts, dialect, self._texts)
-        self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
+        rules = find_dialect(dialect).tokens
+        self._messages = MessageCounter(facts, rules, self._texts)
+        self._tools = ToolCounter(facts, rules, self._texts, self._messages)
         self._counted: OrderedDict[int, tuple[Message, Estimate, int]] = OrderedDict()
         self._characters = 0
         self._counted_request: CountedRequest | None = None

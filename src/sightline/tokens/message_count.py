@@ -3,11 +3,11 @@
 import binascii
 import json
 import re
-from collections.abc import Mapping
 from math import ceil, floor, sqrt
 from typing import assert_never
 
 from sightline.catalog.facts import Facts, ImageCost
+from sightline.dialects.dialect import TokenRules
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -127,10 +127,6 @@ def _squares(size: Size) -> int:
 
 Rate = tuple[float, float, float]
 
-_PAGE: Mapping[str, Rate] = {"anthropic": (1000, 2200, 5000), "gemini": (250, 560, 1400)}
-_ANY_PAGE: Rate = (0, 900, 4500)
-_SECOND: Mapping[str, Rate] = {"gemini": (25, 32, 32)}
-_ANY_SECOND: Rate = (7, 10, 25)
 _SECOND_OF_FILM: Rate = (66, 263, 300)
 _PAGES_OF_A_BYTE: Rate = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
 _SECONDS_OF_A_BYTE: Rate = (1 / 48_000, 1 / 16_000, 1 / 1_000)
@@ -140,28 +136,28 @@ _OUT_OF_SIGHT: Rate = (0, 2_000, 200_000)
 _A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
 
 
-def count_media(source: Source, dialect: str, texts: TextCounter) -> Estimate:
+def count_media(source: Source, rules: TokenRules, texts: TextCounter) -> Estimate:
     """Tokens of a file that is not a picture."""
     match source:
         case PlainText():
             return texts.count(source.text) + between(0, _AROUND / 4, _AROUND)
         case Inline():
-            return _inline(source, dialect, texts)
+            return _inline(source, rules, texts)
         case Link() | FileId():
             return between(*_OUT_OF_SIGHT, "file of unknown size")
         case unreachable:
             assert_never(unreachable)
 
 
-def _inline(source: Inline, dialect: str, texts: TextCounter) -> Estimate:
+def _inline(source: Inline, rules: TokenRules, texts: TextCounter) -> Estimate:
     data = _decode_base64(source.data)
     kind = source.media_type.partition("/")[0]
     if kind == "audio":
-        return _times(_SECOND.get(dialect, _ANY_SECOND), _seconds(data), "seconds of sound")
+        return _times(rules.second, _seconds(data), "seconds of sound")
     if kind == "video":
         return _times(_SECOND_OF_FILM, _scale(_SECONDS_OF_FILM_IN_A_BYTE, len(data)), "seconds of film")
     if source.media_type == "application/pdf":
-        return _times(_PAGE.get(dialect, _ANY_PAGE), _pages(data), "pages")
+        return _times(rules.page, _pages(data), "pages")
     return texts.count(data.decode("utf-8", "replace")) + between(0, _AROUND / 4, _AROUND)
 
 
@@ -267,21 +263,15 @@ def _webp(head: bytes) -> tuple[int, int] | None:
 
 _ROLE = 1
 _UNKNOWN_FRAME = (0, 4, 8)
-_AROUND_A_PICTURE = (0, 2, 6)
-_ANY_SHARES = (0.5, 1.0, 1.3)
-_JSON_SHARES = {"gemini": (0.05, 0.75, 2.0)}
-_AROUND_A_CALL = {"openai-chat": (2, 7, 14), "openai-responses": (2, 7, 16), "anthropic": (20, 38, 60)}
-_AROUND_A_RESULT = {"anthropic": (8, 14, 30)}
-_ANY_FRAME = (0, 6, 24)
 _LETTERS_OF_A_SEALED_TOKEN = 4
 
 
 class MessageCounter:
     """Counts messages for one model and one dialect."""
 
-    def __init__(self, facts: Facts, dialect: str, texts: TextCounter) -> None:
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter) -> None:
         self._facts = facts
-        self._dialect = dialect
+        self._rules = rules
         self._texts = texts
 
     def message(self, message: Message) -> Estimate:
@@ -300,13 +290,13 @@ class MessageCounter:
                 return self._texts.count(part.text)
             case Image():
                 size = image_size(part.source.data) if isinstance(part.source, Inline) else None
-                return count_image(self._facts.image, size, part.detail) + self._around_a_picture()
+                return count_image(self._facts.image, size, part.detail) + between(*self._rules.picture)
             case Document():
                 described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
-                return count_media(part.source, self._dialect, self._texts) + described
+                return count_media(part.source, self._rules, self._texts) + described
             case Audio():
                 spoken = self._texts.count(part.transcript or "")
-                return spoken if part.source is None else count_media(part.source, self._dialect, self._texts) + spoken
+                return spoken if part.source is None else count_media(part.source, self._rules, self._texts) + spoken
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
@@ -323,12 +313,12 @@ class MessageCounter:
     def json(self, value: Json) -> Estimate:
         """A value that its provider turns into text in its own way: more or less its JSON."""
         written = self._texts.count(json.dumps(value, ensure_ascii=False))
-        least, usual, most = _JSON_SHARES.get(self._dialect, _ANY_SHARES)
+        least, usual, most = self._rules.json_share
         return between(written.low * least, written.tokens * usual, written.high * most + 10, written.how)
 
     def _frame(self, message: Message) -> Estimate:
         facts = self._facts
-        if message.role == "system" and self._dialect == "anthropic":
+        if message.role == "system" and not self._rules.frames_system:
             return between(0, 0, _UNKNOWN_FRAME[1])
         if facts.message_tokens is None:
             return between(*_UNKNOWN_FRAME)
@@ -340,9 +330,6 @@ class MessageCounter:
         if message.name is not None:
             frame += exactly(facts.name_tokens or 0) + self._texts.count(message.name)
         return frame
-
-    def _around_a_picture(self) -> Estimate:
-        return NOTHING if self._dialect.startswith("openai") else between(*_AROUND_A_PICTURE)
 
     def _thinking(self, part: Thinking) -> Estimate:
         """Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair."""
@@ -358,10 +345,10 @@ class MessageCounter:
         said = self._texts.count(part.name) + self._texts.count(part.arguments)
         # The arguments are put into the provider's own form: JSON loses its braces and quotes in some, gains in others.
         said = between(said.low * 0.6, said.tokens, said.high * 1.25, said.how)
-        return said + between(*_AROUND_A_CALL.get(self._dialect, _ANY_FRAME)) + self._signature(part.signature)
+        return said + between(*self._rules.call) + self._signature(part.signature)
 
     def _result(self, part: ToolResult) -> Estimate:
-        total = between(*_AROUND_A_RESULT.get(self._dialect, _ANY_FRAME))
+        total = between(*self._rules.result)
         if part.structured is not None:
             total += self.json(part.structured)
         for inner in part.parts:

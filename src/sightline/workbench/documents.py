@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.registry import dialect, find_dialect, names
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
@@ -42,12 +42,12 @@ class Documents:
 
 
 def _read(value: JsonObject) -> DocumentToOpen:
-    hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(NAMES)}.'
+    hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
     try:
         document = msgspec.convert(value, DocumentToOpen)
     except MISFIT as error:
         raise Fault(Code.INVALID_REQUEST, f"no document to open: {error}", hint=hint, status=400) from None
-    if document.dialect not in NAMES:
+    if find_dialect(document.dialect) is None:
         raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
     return document
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sightline.catalog.choose import ModelChoice
+from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange, read_request
 from sightline.model.exchange import Answered, Edited, ExchangeFinished
@@ -52,7 +53,7 @@ def _is_whole(facts: Sequence[FactEntry]) -> bool:
 
 def _tells_its_end(choice: ModelChoice) -> bool:
     """Some servers say of a reply that was cut that it is complete, which is put right only when it is heard."""
-    return choice.provider.quirks.reports_length or choice.dialect != "openai-responses"
+    return choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
 
 
 def _sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:

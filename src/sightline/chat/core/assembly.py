@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from sightline.chat.core.pair import MessagePair
+from sightline.dialects.registry import dialect as find_dialect
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -22,16 +23,10 @@ from sightline.model.parts import (
     ToolResult,
 )
 
-_TOOLS_MUST_BE_DECLARED = frozenset({"anthropic"})
-"""Where calls and results are refused unless the request offers tools."""
-
-_MODELS_SHOW = frozenset({"gemini"})
-"""Where pictures and sounds that a model made can be shown to it again."""
-
 
 def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
     """Whether earlier calls of tools, and their results, can go along."""
-    return has_tools or dialect not in _TOOLS_MUST_BE_DECLARED
+    return has_tools or not find_dialect(dialect).rules.needs_tools_for_calls
 
 
 def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
@@ -143,7 +138,7 @@ def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: boo
         case Opaque():
             return part.dialect == dialect
         case Image() | Audio() | Document():
-            return dialect in _MODELS_SHOW
+            return find_dialect(dialect).rules.takes_model_media
         case CacheBreakpoint():
             return False  # where a cache is worth it is for the next request to say
         case unreachable:

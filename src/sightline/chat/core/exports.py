@@ -14,6 +14,7 @@ from sightline.chat.core.prelude import compose_system_prelude
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.dialects.dialect import Target
+from sightline.dialects.openai_chat.names import NAME as TRAINING
 from sightline.dialects.registry import dialect
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
@@ -23,7 +24,6 @@ from sightline.model.request import Request
 from sightline.wire.jsontext import encode
 
 _FLAGS = {"blue": "b", "grey": "g"}
-_TRAINING = "openai-chat"
 
 
 def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
@@ -81,8 +81,8 @@ def to_jsonl(
 def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
     prelude = compose_system_prelude(history.topics.settings_for(pairs[0].topic), settings)
     system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
-    told = concatenate(messages_of(pair, _TRAINING) for pair in pairs)
-    written = dialect(_TRAINING).write_request(Request(messages=(*system, *told)), Target(), Report())
+    told = concatenate(messages_of(pair, TRAINING) for pair in pairs)
+    written = dialect(TRAINING).write_request(Request(messages=(*system, *told)), Target(), Report())
     return encode({"messages": written["messages"]}) + b"\n" if told and isinstance(written, dict) else b""
 
 

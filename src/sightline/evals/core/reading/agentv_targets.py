@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias, cast, get_args
 import msgspec
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.foreign_names import AGENTV_PROVIDERS
+from sightline.catalog.loading import WIRE_APIS
 from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
 from sightline.evals.core.place import SuiteProblem
@@ -22,16 +24,6 @@ FILE = ".agentv/targets.yaml"
 
 _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
-_VENDORS = {
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "google": "gemini",
-    "google-gemini": "gemini",
-    "azure": "azure",
-    "azure-openai": "azure",
-}
 _Template: TypeAlias = Literal["codex", "claude"]
 _TEMPLATES: dict[str, _Template] = {
     **dict.fromkeys(("codex", "codex-cli"), "codex"),
@@ -190,8 +182,8 @@ class _Reader:
 
     def read(self, catalog: Catalog, key: str) -> tuple[TargetSpec | None, Provider | None]:
         kind = self._text("provider").lower()
-        if kind in _VENDORS:
-            return self._model(_VENDORS[kind], key, catalog)
+        if kind in AGENTV_PROVIDERS:
+            return self._model(AGENTV_PROVIDERS[kind], key, catalog)
         if kind == "mock":
             self._check("mock")
             return self._spec(mock=self._text("response") or '{"answer":"Mock response."}'), None
@@ -204,7 +196,7 @@ class _Reader:
         if kind in _ELSEWHERE:
             self._findings.wrong(self._node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
             return None, None
-        known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
+        known = (*AGENTV_PROVIDERS, "mock", "cli", *_TEMPLATES)
         hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
         self._findings.wrong(self._node, f"{quote_word(kind)} is no provider that can be asked here", hint)
         return None, None
@@ -252,8 +244,8 @@ class _Reader:
     def _dialect(self, vendor: str, base: Provider) -> DialectName:
         chosen = self._findings.choice(self._node, "api_format", ("chat", "responses"))
         if chosen:
-            return "openai-chat" if chosen == "chat" else "openai-responses"
-        return "openai-chat" if vendor == "openai" else base.dialect
+            return cast(DialectName, WIRE_APIS[chosen])
+        return cast(DialectName, WIRE_APIS["chat"]) if vendor == "openai" else base.dialect
 
     def _url(self, vendor: str) -> str:
         """The address; Azure's is that of the resource, or its name."""
