@@ -15,7 +15,7 @@ from sightline.dialects.paths import (
     served_dialects,
 )
 from sightline.dialects.registry import NAMES, dialect
-from sightline.errors import Code
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall
@@ -177,3 +177,10 @@ def test_what_else_shows_a_dialect() -> None:
     assert dialect_by_client(set(), "alt=sse&key=1") == "gemini"
     assert dialect_by_client(set(), "key") == "openai-chat"
     assert dialect_of_model_paths() == "gemini"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(Fault, match="unknown dialect 'cohere'") as caught:
+        dialect("cohere")
+    assert caught.value.code == Code.USAGE
+    assert "gemini" in caught.value.hint

@@ -38,7 +38,7 @@ class Scripted:
             case _:
                 raise Fault(Code.INVALID_REQUEST, "odd shape", pointer=f"/{index}/say")
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         return [Finished("length")]
 
     def is_over(self) -> bool:

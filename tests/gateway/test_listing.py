@@ -4,7 +4,6 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
-from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.gateway.models import for_codex, list_models, one
 
@@ -75,51 +74,6 @@ def test_one_model_is_found_by_its_name() -> None:
     with pytest.raises(Fault) as caught:
         one(models, "huge")
     assert (caught.value.code, caught.value.status) == (Code.MODEL_UNKNOWN, 404)
-
-
-def test_the_three_shapes() -> None:
-    large = one(list_models(CATALOG, has_key), "large")
-    assert dialect("openai-chat").clients.show_model(large) == {
-        "id": "large",
-        "object": "model",
-        "created": 0,
-        "owned_by": "keyed",
-    }
-    assert dialect("anthropic").clients.show_model(large) == {
-        "type": "model",
-        "id": "large",
-        "display_name": "The Large",
-        "created_at": "1970-01-01T00:00:00Z",
-        "max_input_tokens": 1000,
-        "max_tokens": 100,
-    }
-    assert dialect("gemini").clients.show_model(large) == {
-        "name": "models/large",
-        "baseModelId": "large",
-        "version": "001",
-        "displayName": "The Large",
-        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
-        "inputTokenLimit": 1000,
-        "outputTokenLimit": 100,
-    }
-    assert dialect("openai-responses").clients.list_models([large])["object"] == "list"
-    assert dialect("anthropic").clients.list_models([large]) == {
-        "data": [dialect("anthropic").clients.show_model(large)],
-        "has_more": False,
-        "first_id": "large",
-        "last_id": "large",
-    }
-    assert dialect("gemini").clients.list_models([large]) == {"models": [dialect("gemini").clients.show_model(large)]}
-
-
-def test_an_empty_list_is_one_too() -> None:
-    assert dialect("anthropic").clients.list_models([]) == {
-        "data": [],
-        "has_more": False,
-        "first_id": None,
-        "last_id": None,
-    }
-    assert dialect("gemini").clients.list_models([]) == {"models": []}
 
 
 def test_codex_keeps_what_it_knows_of_its_models() -> None:

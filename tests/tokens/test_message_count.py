@@ -1,6 +1,7 @@
 import pytest
 
 from sightline.catalog.facts import Facts, ImageCost
+from sightline.dialects.registry import dialect as dialect_of
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -34,7 +35,7 @@ FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
 
 
 def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> MessageCounter:
-    return MessageCounter(facts, dialect, TextCounter(facts))
+    return MessageCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
 
 
 def said(role: str, *parts: Part, name: str | None = None) -> Message:

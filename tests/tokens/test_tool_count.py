@@ -1,4 +1,5 @@
 from sightline.catalog.facts import Facts
+from sightline.dialects.registry import dialect as dialect_of
 from sightline.model.json import Json
 from sightline.model.options import JsonFormat, PlainFormat, SchemaFormat
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
@@ -21,7 +22,9 @@ WEATHER = FunctionTool(name="get_weather", description="Get the current weather"
 
 def counter(facts: Facts, dialect: str) -> ToolCounter:
     texts = TextCounter(facts)
-    return ToolCounter(facts, dialect, texts, MessageCounter(facts, dialect, texts))
+    return ToolCounter(
+        facts, dialect_of(dialect).tokens, texts, MessageCounter(facts, dialect_of(dialect).tokens, texts)
+    )
 
 
 def holds(estimate: Estimate, reported: int) -> bool:

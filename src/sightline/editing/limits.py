@@ -7,7 +7,7 @@ from sightline.catalog.facts import Facts, Modality
 from sightline.catalog.fitting import is_begun, misfits
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
-from sightline.dialects.registry import dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.validity import is_object
 from sightline.editing.remedies import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING
 from sightline.model.json import Json, JsonObject
@@ -66,7 +66,8 @@ def argument_problems(request: Request) -> Iterator[Problem]:
 
 def schema_problems(request: Request) -> Iterator[Problem]:
     """Parameters of tools that are no schema of an object."""
-    is_strict = dialect(request.dialect).rules.needs_declared_properties
+    spoken = find_dialect(request.dialect)
+    is_strict = spoken is not None and spoken.rules.needs_declared_properties
     for tool in request.tools:
         if isinstance(tool, FunctionTool) and tool.schema:
             for words, is_fatal in _schema_faults(tool.schema, is_strict=is_strict or bool(tool.strict)):
