@@ -1,4 +1,4 @@
-from sightline.dialects.result_order import with_answers
+from sightline.dialects.conversation import with_answers
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report

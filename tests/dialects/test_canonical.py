@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects import canonical
+from sightline.dialects.views import read_canonical, write_canonical
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -9,7 +9,7 @@ from sightline.model.request import Request
 
 def test_a_request_is_written_and_read_back() -> None:
     request = Request(model="m", messages=(Message("user", (Text("hi \ud800"),)),), dialect="openai-chat")
-    assert canonical.read(canonical.write(request)) == request
+    assert read_canonical(write_canonical(request)) == request
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_a_request_is_written_and_read_back() -> None:
 )
 def test_anything_else_is_refused_with_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(Fault, match=reason) as caught:
-        canonical.read(data)
+        read_canonical(data)
     assert caught.value.code == Code.INVALID_REQUEST
     assert caught.value.hint

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.registry import dialect
-from sightline.dialects.text_deltas import TextDeltas
+from sightline.dialects.streaming import TextDeltas
 from sightline.model.events import TextReceived, ThinkingReceived
 from sightline.model.fold import fold
 from sightline.wire.jsontext import encode

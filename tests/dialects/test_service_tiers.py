@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.dialects.service_tiers import OF_ANTHROPIC, OF_CHAT, OF_GEMINI, OF_RESPONSES, fit_tier
+from sightline.dialects.option_values import OF_ANTHROPIC, OF_CHAT, OF_GEMINI, OF_RESPONSES, fit_tier
 from sightline.dialects.translate import translate_request
 from sightline.model.options import Options
 from sightline.model.report import Report

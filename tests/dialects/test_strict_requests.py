@@ -1,4 +1,4 @@
-from sightline.dialects.strict_requests import with_strict_schemas
+from sightline.dialects.strict_schema import with_strict_schemas
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, SchemaFormat
 from sightline.model.report import Report

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from sightline.dialects.option_values import fit_anthropic_id, fit_openai_ids
 from sightline.dialects.translate import translate_request
-from sightline.dialects.user_ids import fit_anthropic_id, fit_openai_ids
 from sightline.model.options import Options
 from sightline.model.report import Report
 

@@ -1,6 +1,6 @@
 from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import ApiVersions
 from sightline.dialects.registry import NAMES, dialect
-from sightline.dialects.versions import ApiVersions
 
 VERSIONS = ApiVersions("x-version", (("2026-10-21", ("temperature", "top_k")),))
 

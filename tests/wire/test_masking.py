@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.wire.masking import redact_json, redact_text
-from sightline.wire.secrets import MASK, SHORTEST
+from sightline.wire.secrets import MASK, SHORTEST, redact_json, redact_text
 
 KEY = "sk-proj-0123456789"
 SECRETS = st.lists(st.text(min_size=SHORTEST, max_size=20).filter(lambda text: MASK not in text), max_size=4)

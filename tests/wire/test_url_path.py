@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.wire.url_path import can_stray
+from sightline.wire.call import can_stray
 
 
 @pytest.mark.parametrize(

@@ -79,20 +79,20 @@ def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
 def _request(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from sightline.dialects import canonical
     from sightline.dialects.dialect import Target
     from sightline.dialects.translate import translate_request, write_request
+    from sightline.dialects.views import read_canonical, write_canonical
     from sightline.model.report import Report
 
     data = read(arguments.file)
     settings = Target(system=arguments.system, facts=_target_facts(arguments, data))
     if "canonical" in (arguments.source, arguments.target):
         is_canonical = arguments.source == "canonical"
-        request, report = canonical.read(data) if is_canonical else _client_request(data, arguments.source), Report()
+        request, report = read_canonical(data) if is_canonical else _client_request(data, arguments.source), Report()
         if arguments.model:
             request = msgspec.structs.replace(request, model=arguments.model)
         is_view = arguments.target == "canonical"
-        out = canonical.write(request) if is_view else write_request(request, arguments.target, settings, report)
+        out = write_canonical(request) if is_view else write_request(request, arguments.target, settings, report)
     else:
         translation = translate_request(
             data, arguments.source, arguments.target, model=arguments.model, settings=settings
@@ -117,10 +117,10 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
     from sightline.app.configuration import configuration
     from sightline.catalog.choose import choose
     from sightline.catalog.facts import Facts
-    from sightline.dialects import canonical
+    from sightline.dialects.views import read_canonical
 
     is_canonical = arguments.source == "canonical"
-    named = canonical.read(data) if is_canonical else _client_request(data, arguments.source)
+    named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
     model = arguments.model or named.model
     if not model:
         return None

@@ -4,15 +4,16 @@ Everything that differs between provider APIs is a field of `Dialect`. The field
 without an entry is a type error and not a failure at run time; no other package compares a dialect's name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from re import Pattern
 from typing import Literal, Protocol, TypeAlias
 
-from sightline.catalog.facts import Facts
+import msgspec
+
+from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import NameRule
-from sightline.dialects.versions import ApiVersions
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
@@ -21,6 +22,26 @@ from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.sse import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """`header` names the version, a date; `refuses` are the options that are refused from a version on."""
+
+    header: str
+    refuses: tuple[tuple[str, tuple[Sampler, ...]], ...]
+
+    def narrow(self, facts: Facts, headers: Iterable[tuple[str, str]]) -> Facts:
+        """The facts of a model that is asked with these headers; of two that name a version the last one counts."""
+        version = ""
+        for name, value in headers:
+            if name.lower() == self.header:
+                version = value.strip()
+        more = tuple(name for since, names in self.refuses if since <= version for name in names)
+        if not more:
+            return facts
+        return msgspec.structs.replace(facts, refuses=tuple(dict.fromkeys((*(facts.refuses or ()), *more))))
+
 
 SystemPolicy = Literal["in_place", "merge_leading", "merge_all"]
 Paths: TypeAlias = tuple[tuple[str, ...], ...]

@@ -10,9 +10,8 @@ from sightline.dialects.fields import whole_number
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.wire.call import RequestTemplate, Told, Variable
+from sightline.wire.call import RequestTemplate, Told, Variable, can_stray
 from sightline.wire.jsontext import decode, encode
-from sightline.wire.url_path import can_stray
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 _JSON = ("content-type", "application/json")

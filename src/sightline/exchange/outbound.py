@@ -22,11 +22,10 @@ from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.call import HttpRequest, RequestTemplate, Told, Variable
+from sightline.wire.call import HttpRequest, RequestTemplate, Told, Variable, can_stray
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
-from sightline.wire.url_path import can_stray
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}

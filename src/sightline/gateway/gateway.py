@@ -22,9 +22,9 @@ from sightline.gateway.paths import GatewayPath, caller_of, parse_path
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
+from sightline.wire.call import can_stray
 from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import MOST_LEVELS, decode, encode, may_be_deep
-from sightline.wire.url_path import can_stray
 
 _SAME = bytes.maketrans(b"{}", b"[]")
 _WORDS = bytes(sorted(set(range(256)) - set(b'[]{}"')))

@@ -1,8 +1,10 @@
 """An HTTP request before its secrets are put in, so that it can be shown, printed and recorded as it is."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from sightline.errors import Code, Fault
 
@@ -84,3 +86,27 @@ def _value(template: Told, environment: Mapping[str, str], code: Code) -> str | 
     if template.suffix.startswith("/"):
         value = value.rstrip("/")
     return f"{template.prefix}{value}{template.suffix}"
+
+
+_SEPARATOR = re.compile(r"[/\\]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
+_DOTS = frozenset({".", ".."})
+_MOST_CODINGS = 4
+"""A path that is percent-encoded more often than this hides something."""
+
+
+def can_stray(path: str) -> bool:
+    """Whether a server could take this path for another one than it seems to be.
+
+    That is so where it has a dot segment, a backslash or a control character, as it stands or percent-encoded, once or
+    several times over: proxies and servers differ in how often they decode, and some take a backslash for a slash and
+    pass over what follows a semicolon.
+    """
+    for _ in range(_MOST_CODINGS):
+        if _UNSAFE.search(path) or any(part.partition(";")[0] in _DOTS for part in _SEPARATOR.split(path)):
+            return True
+        plain = unquote(path)
+        if plain == path:
+            return False
+        path = plain
+    return True

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
+from sightline.model.json import Json
+
 MASK = "***"
 SHORTEST = 4
 """Shorter values are no secrets, and taking them out would only spoil the text."""
@@ -203,3 +205,27 @@ def _prefix_at(said: bytes, secret: bytes) -> int | None:
             return at
         at = said.find(secret[:1], at + 1)
     return None
+
+
+def redact_text(text: str, secrets: Iterable[str]) -> str:
+    """The text without any of the secrets, however one is spelled in it."""
+    forms = forms_of(tuple(secrets))
+    return text if forms is None else forms.mask(text)
+
+
+def redact_json(value: Json, secrets: Iterable[str]) -> Json:
+    """The value with every string in it masked, keys as well."""
+    forms = forms_of(tuple(secrets))
+    return value if forms is None else _redact_value(value, forms)
+
+
+def _redact_value(value: Json, forms: SecretForms) -> Json:
+    match value:
+        case str():
+            return forms.mask(value)
+        case list():
+            return [_redact_value(item, forms) for item in value]
+        case dict():
+            return {forms.mask(key): _redact_value(item, forms) for key, item in value.items()}
+        case _:
+            return value

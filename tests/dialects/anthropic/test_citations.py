@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.citations import read_citation, write_citation
+from sightline.dialects.anthropic.blocks_read import read_citation, write_citation
 from sightline.errors import Fault
 from sightline.model.parts import Citation
 from sightline.model.report import Report

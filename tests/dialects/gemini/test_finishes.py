@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.gemini.finishes import FAILURES, FILTERS, failure, read_finish, write_finish
+from sightline.dialects.gemini.reply_fields import FAILURES, FILTERS, failure, read_finish, write_finish
 from sightline.errors import Code
 from sightline.model.events import Finished
 from sightline.model.reply import Choice

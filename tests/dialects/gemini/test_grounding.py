@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.grounding import read_grounding
+from sightline.dialects.gemini.citations import read_grounding
 from sightline.model.json import JsonObject
 from sightline.model.parts import Citation
 

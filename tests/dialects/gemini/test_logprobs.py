@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.logprobs import read_logprobs, write_logprobs
+from sightline.dialects.gemini.reply_fields import read_logprobs, write_logprobs
 from sightline.errors import Fault
 from sightline.model.reply import TokenLogprob
 

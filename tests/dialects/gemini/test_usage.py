@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.gemini.usage import read_usage, write_usage
+from sightline.dialects.gemini.reply_fields import read_usage, write_usage
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.model.usage import Usage

@@ -1,4 +1,4 @@
-from sightline.dialects.openai_chat.call_ids import CallIds
+from sightline.dialects.openai_chat.choices import CallIds
 
 
 def test_an_id_that_was_given_stays():

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
+from sightline.dialects.openai_chat.choices import CALL, THOUGHT, WORDS, Order
 from sightline.model.report import Report
 
 WORDS_MOVED, THOUGHTS_MOVED = "order of words and calls", "order of reasoning and words"

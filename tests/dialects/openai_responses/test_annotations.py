@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.annotations import read_annotation, write_annotation
+from sightline.dialects.openai_responses.content import read_annotation, write_annotation
 from sightline.errors import Fault
 from sightline.model.parts import Citation
 from sightline.model.report import Report

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.content_read import OUTPUT, read_content, read_part
+from sightline.dialects.openai_responses.content import OUTPUT, read_content, read_part
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Opaque, Refusal, Text
 

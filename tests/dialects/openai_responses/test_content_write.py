@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.content_read import OUTPUT
-from sightline.dialects.openai_responses.content_write import ContentWriter
+from sightline.dialects.openai_responses.content import OUTPUT, ContentWriter
 from sightline.dialects.openai_responses.names import NAME
 from sightline.model.parts import (
     Audio,

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.open_items import OpenCall, OpenMessage, OpenReasoning
+from sightline.dialects.openai_responses.output import OpenCall, OpenMessage, OpenReasoning
 from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.reply import TokenLogprob
 

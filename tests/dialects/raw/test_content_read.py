@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.raw.content_read import nest_extras, read_calls, read_content, read_part
+from sightline.dialects.raw.content import nest_extras, read_calls, read_content, read_part
 from sightline.errors import Code, Fault
 from sightline.model.parts import (
     CacheBreakpoint,

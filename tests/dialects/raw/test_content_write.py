@@ -1,4 +1,4 @@
-from sightline.dialects.raw.content_write import ContentWriter
+from sightline.dialects.raw.content import ContentWriter
 from sightline.model.parts import (
     CacheBreakpoint,
     Citation,

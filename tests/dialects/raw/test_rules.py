@@ -1,5 +1,4 @@
-from sightline.dialects.raw.request_read import read_request
-from sightline.dialects.raw.rules import problems
+from sightline.dialects.raw.request_read import problems, read_request
 
 USER = {"role": 1, "content": "hi"}
 CALL = {"role": 2, "content": [], "toolCalls": [{"id": "a", "type": "function", "function": {"name": "f"}}]}

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
-from sightline.dialects.anthropic.reply_read import read_reply
+from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request_read import read_request
 from sightline.dialects.anthropic.request_write import write_request
 from sightline.dialects.anthropic.rules import NAMES, problems, vendor_problems
-from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
+    ApiVersions,
     CacheRules,
     Clients,
     Counting,
@@ -30,7 +30,6 @@ from sightline.dialects.dialect import (
     Unread,
 )
 from sightline.dialects.fields import compact
-from sightline.dialects.versions import ApiVersions
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from sightline.dialects.anthropic.citations import write_citation
+from sightline.dialects.anthropic.blocks_read import write_citation
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.sources import foreign_source, own_source
 from sightline.dialects.conversation import safe_id

@@ -11,8 +11,7 @@ from sightline.dialects.anthropic.thinking import read_reasoning, write_reasonin
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge, opt_object, rest
 from sightline.dialects.option_table import Table, options_of, read_options, set_path, top_level_keys, write_options
-from sightline.dialects.service_tiers import OF_ANTHROPIC, fit_tier
-from sightline.dialects.user_ids import fit_anthropic_id
+from sightline.dialects.option_values import OF_ANTHROPIC, fit_anthropic_id, fit_tier
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report

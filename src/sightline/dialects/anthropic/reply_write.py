@@ -3,8 +3,8 @@
 import hashlib
 from typing import assert_never
 
+from sightline.dialects.anthropic.blocks_read import write_citation
 from sightline.dialects.anthropic.blocks_write import arguments_object
-from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage

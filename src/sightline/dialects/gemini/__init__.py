@@ -23,12 +23,11 @@ from sightline.dialects.dialect import (
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME
-from sightline.dialects.gemini.reply_read import read_reply
+from sightline.dialects.gemini.reply_read import read_reply, stream_reader
 from sightline.dialects.gemini.reply_write import write_reply
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
 from sightline.dialects.gemini.rules import NAMES, problems
-from sightline.dialects.gemini.stream_read import stream_reader
 from sightline.dialects.gemini.stream_write import StreamWriter
 from sightline.dialects.openai_clients import state_fault
 from sightline.model.json import JsonObject

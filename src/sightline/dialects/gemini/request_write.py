@@ -8,6 +8,7 @@ from sightline.dialects.conversation import (
     as_turns,
     leading_count,
     plain_text,
+    with_answers,
     with_policy,
     with_somebody,
 )
@@ -23,7 +24,6 @@ from sightline.dialects.gemini.thinking import is_followed_by_pieces
 from sightline.dialects.gemini.tools import write_choice, write_tools
 from sightline.dialects.losses import describe
 from sightline.dialects.option_table import set_path
-from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (

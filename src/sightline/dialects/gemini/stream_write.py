@@ -10,10 +10,9 @@ from typing import assert_never
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.errors import write_error
-from sightline.dialects.gemini.finishes import write_finish
+from sightline.dialects.gemini.reply_fields import write_finish, write_usage
 from sightline.dialects.gemini.reply_write import about, add_signature, identity, lose_pieces, write_part
 from sightline.dialects.gemini.signatures import for_client
-from sightline.dialects.gemini.usage import write_usage
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Fault
 from sightline.model.events import (

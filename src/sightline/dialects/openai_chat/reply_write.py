@@ -3,11 +3,18 @@
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe, lose_partial
-from sightline.dialects.openai_chat.call_ids import CallIds
-from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
+from sightline.dialects.openai_chat.choices import (
+    CALL,
+    THOUGHT,
+    WORDS,
+    CallIds,
+    Order,
+    write_citation,
+    write_finish,
+    write_token,
+)
 from sightline.dialects.openai_chat.errors import write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID
-from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import flat_name

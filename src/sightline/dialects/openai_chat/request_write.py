@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from sightline.dialects.conversation import as_turns, with_ids, with_policy
+from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
@@ -14,9 +14,7 @@ from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import set_path, write_options
-from sightline.dialects.result_order import with_answers
-from sightline.dialects.service_tiers import OF_CHAT, fit_tier
-from sightline.dialects.user_ids import fit_openai_ids
+from sightline.dialects.option_values import OF_CHAT, fit_openai_ids, fit_tier
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
-from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.client_tools import (
     BY_CALL,
     call_extras,
@@ -18,6 +17,7 @@ from sightline.dialects.openai_responses.client_tools import (
     is_client_call,
     read_arguments,
 )
+from sightline.dialects.openai_responses.content import read_annotation
 from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal

@@ -20,12 +20,10 @@ from sightline.dialects.dialect import (
 from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
-from sightline.dialects.raw.reply_read import read_reply
+from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
 from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.request_read import read_request
+from sightline.dialects.raw.request_read import problems, read_request
 from sightline.dialects.raw.request_write import write_request
-from sightline.dialects.raw.rules import problems
-from sightline.dialects.raw.stream_read import RawStreamReader
 from sightline.dialects.raw.stream_write import RawStreamWriter
 from sightline.dialects.tool_names import ANY_NAME
 

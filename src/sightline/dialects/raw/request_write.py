@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from sightline.dialects.conversation import as_turns, with_ids, with_policy
+from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
 from sightline.dialects.raw.carrier import carry_result
-from sightline.dialects.raw.content_write import ContentWriter
+from sightline.dialects.raw.content import ContentWriter
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLE_NUMBERS
 from sightline.dialects.raw.options import write_settings
-from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult

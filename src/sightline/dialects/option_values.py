@@ -1,12 +1,8 @@
-"""Ids of end users as each API takes them: an id that it would refuse goes as a hash, which is the same each time.
-
-OpenAI takes 64 characters as `user` ("string too long. Expected a string with maximum length 64") and 128 as
-`safety_identifier` (its API reference); Claude Code's own id has about 190. Anthropic answers 400 to an id that looks
-like an e-mail address or a phone number, and takes 256 characters (its API reference, all 2026-11).
-"""
+"""Values of options that each API spells its own way: service tiers, and ids of end users."""
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -68,3 +64,49 @@ def hash_id(user_id: str) -> str:
 def _hash(options: Options, name: str, value: str, why: str, report: Report) -> Options:
     report.lose(options.places.get(name, f"/{name}"), "the id of the user as it was written", why, "identity")
     return msgspec.structs.replace(options, **{name: hash_id(value)})
+
+
+Tiers = Mapping[str, str | None]
+"""A tier under any API's name -> its name in one API; None where it says what happens anyway."""
+
+_OPENAI: Tiers = {
+    **{word: word for word in ("auto", "default", "flex", "priority", "scale", "fast")},
+    "standard": "default",
+    "standard_only": "default",
+    "unspecified": None,
+}
+
+OF_CHAT: Tiers = _OPENAI
+OF_RESPONSES: Tiers = {**_OPENAI, "ultrafast": "ultrafast"}
+OF_ANTHROPIC: Tiers = {
+    "auto": "auto",
+    "standard_only": "standard_only",
+    "default": "standard_only",
+    "standard": "standard_only",
+    "unspecified": None,
+}
+# OpenAI serves `fast` as priority and says so in its replies.
+OF_GEMINI: Tiers = {
+    "auto": None,
+    "unspecified": None,
+    "standard": "standard",
+    "standard_only": "standard",
+    "default": "standard",
+    "flex": "flex",
+    "priority": "priority",
+    "fast": "priority",
+}
+
+
+def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Options:
+    """Another API's options with the tier under this one's name; without it, and reported, where there is none."""
+    if options.service_tier is None:
+        return options
+    tier = options.service_tier.lower()  # Gemini takes its words in any case
+    if tiers.get(tier) is None:
+        place = options.places.get("service_tier", "/service_tier")
+        if tier in tiers:
+            report.lose(place, "service_tier", f"{dialect} does so without being told", "identity")
+        else:
+            report.lose(place, f"service tier {tier!r}", f"{dialect} has no such tier", "option")
+    return msgspec.structs.replace(options, service_tier=tiers.get(tier))
