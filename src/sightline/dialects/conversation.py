@@ -42,7 +42,7 @@ def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Rep
 
 
 def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
-    """System messages as one: the first one's role, everybody's parts."""
+    """System messages as one: the first one's role, the parts of all."""
     if len(leading) < 2:
         return leading
     extras: JsonObject = {}
@@ -81,7 +81,7 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
 
 
 def with_somebody(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The messages with somebody to answer: where only system messages stand, the last one speaks as the user."""
+    """The messages with at least one to answer: where all are system messages, the last one becomes the user's."""
     if not messages or any(message.role not in SYSTEM_ROLES for message in messages):
         return messages
     *others, last = messages
@@ -176,7 +176,7 @@ def has_mirrored_part(message: Message) -> bool:
 
 
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The turns with every late result moved behind its call, whoever spoke in between; each move is reported."""
+    """The turns with every late result moved behind its call, whatever came in between; each move is reported."""
     late, ends = _late(turns)
     if not late:
         return turns
@@ -219,7 +219,7 @@ def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, 
 
 
 def _answer(out: list[Message], parts: tuple[Part, ...]) -> None:
-    """Put results behind what stands there, in one message with the results that are there already."""
+    """Append results to the last message, in one message with the results that are there already."""
     if out[-1].role == "tool":
         out[-1] = msgspec.structs.replace(out[-1], parts=(*out[-1].parts, *parts))
     else:

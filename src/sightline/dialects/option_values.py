@@ -57,7 +57,7 @@ def looks_like_a_person(user_id: str) -> bool:
 
 
 def hash_id(user_id: str) -> str:
-    """What is sent in place of an id: the same each time, and nobody's name."""
+    """What is sent in place of an id: the same each time, and no name."""
     return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -106,7 +106,7 @@ def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Op
     if tiers.get(tier) is None:
         place = options.places.get("service_tier", "/service_tier")
         if tier in tiers:
-            report.lose(place, "service_tier", f"{dialect} does so without being told", "identity")
+            report.lose(place, "service_tier", f"{dialect} does so by default", "identity")
         else:
             report.lose(place, f"service tier {tier!r}", f"{dialect} has no such tier", "option")
     return msgspec.structs.replace(options, service_tier=tiers.get(tier))

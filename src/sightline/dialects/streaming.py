@@ -1,7 +1,7 @@
 """The part of reading a stream that all dialects share: decoding frames, and ending exactly once.
 
 A dialect supplies a `Machine` that turns one decoded frame into events. Around it stands what no dialect may get wrong:
-a frame that is not JSON or not of the dialect is told as such, the finishes come last, nothing is heard after the end,
+a frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the end,
 and bytes that stop without a legal end are a failure and never a short success.
 """
 
@@ -82,7 +82,7 @@ class TextDeltas:
         try:
             text = _STRING.decode(b'"%b"' % b"".join(pieces))
         except msgspec.DecodeError:
-            self._event = None  # one of them is no JSON, and whoever takes them apart says which
+            self._event = None  # one of them is not JSON: parsing them one by one shows which
             return None, 0
         self._misses = 0
         return type(event)(event.part, text, event.choice), len(pieces)

@@ -69,8 +69,8 @@ class _Making:
         made = self._plain(value, at)
         before = made.get("properties")
         named = before if isinstance(before, dict) else {}
-        told = made.get("required")
-        required = [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
+        stated = made.get("required")
+        required = [name for name in stated if isinstance(name, str)] if isinstance(stated, list) else []
         properties: JsonObject = {}
         for name, each in named.items():
             place = join(at, "properties", name)
@@ -79,7 +79,7 @@ class _Making:
             else:
                 properties[name] = or_null(each)
                 self.changes.append((place, "required, with null for an absent value"))
-        if told is not None and set(required) - set(properties):
+        if stated is not None and set(required) - set(properties):
             self.changes.append((f"{at}/required", "only names of properties"))
         if "type" not in made:
             made = {"type": "object", **made}

@@ -22,7 +22,7 @@ from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.call import HttpRequest, RequestTemplate, Told, Variable, can_stray
+from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Variable, can_stray
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
@@ -186,9 +186,9 @@ def _is_ours(parameter: str, provider: Provider) -> bool:
 
 def _headers(
     asked: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
-) -> list[tuple[str, Told]]:
+) -> list[tuple[str, TemplateValue]]:
     """The client's headers in their order, and what is configured in place of theirs of the same name."""
-    ours: list[tuple[str, Told]] = list(provider.headers.items())
+    ours: list[tuple[str, TemplateValue]] = list(provider.headers.items())
     ours += [(name, Variable(each)) for name, each in provider.env_headers.items() if variables.get(each, "").strip()]
     gone = {name.lower() for name, _ in ours}
     if provider.key_env:
@@ -199,7 +199,7 @@ def _headers(
             ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     if not is_untouched:
         gone.add("content-encoding")
-    passed: list[tuple[str, Told]] = [
+    passed: list[tuple[str, TemplateValue]] = [
         (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
         for name, value in end_to_end(asked.headers)
         if name.lower() not in gone

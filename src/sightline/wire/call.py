@@ -21,14 +21,14 @@ class Variable:
     help: str = ""
 
 
-Told: TypeAlias = str | Variable
+TemplateValue: TypeAlias = str | Variable
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """What goes to the socket, secrets and all. Its repr shows none of them.
 
-    One that `is_passed_on` speaks for somebody else, and does not say that it is ours.
+    One that `is_passed_on` is a client's, and does not say that it is ours.
     """
 
     method: str
@@ -46,14 +46,14 @@ class RequestTemplate:
     """One HTTP request, with variables where the values are secrets or known only to the machine that sends it."""
 
     method: str
-    url: Told
-    headers: tuple[tuple[str, Told], ...]
+    url: TemplateValue
+    headers: tuple[tuple[str, TemplateValue], ...]
     body: bytes
     is_passed_on: bool = False
 
     def fill(self, environment: Mapping[str, str]) -> HttpRequest:
         """The request with every variable's value in its place."""
-        headers = [(name, _value(told, environment, Code.AUTH)) for name, told in self.headers]
+        headers = [(name, _value(value, environment, Code.AUTH)) for name, value in self.headers]
         return HttpRequest(
             self.method,
             _address(self.url, environment),
@@ -63,7 +63,7 @@ class RequestTemplate:
         )
 
 
-def _address(url: Told, environment: Mapping[str, str]) -> str:
+def _address(url: TemplateValue, environment: Mapping[str, str]) -> str:
     value = _value(url, environment, Code.CONFIG) or ""
     if isinstance(url, Variable) and not value.lower().startswith(("http://", "https://")):
         hint = "An address begins with https:// or http://."
@@ -71,7 +71,7 @@ def _address(url: Told, environment: Mapping[str, str]) -> str:
     return value
 
 
-def _value(template: Told, environment: Mapping[str, str], code: Code) -> str | None:
+def _value(template: TemplateValue, environment: Mapping[str, str], code: Code) -> str | None:
     if isinstance(template, str):
         return template
     value = environment.get(template.name, "").strip()

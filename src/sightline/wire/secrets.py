@@ -1,8 +1,8 @@
-"""The spellings of a secret, and where they stand in a text or in bytes that are still coming.
+"""The spellings of a secret, and their places in a text or in bytes that are still coming.
 
 A provider that repeats a credential may repeat it in JSON, where any character can be written as `\\u0073` and some
 must be escaped, in JSON inside JSON, or in an address, percent-encoded. All of these are the secret. Which headers and
-query parameters hold one is told by `model.header_names`.
+query parameters hold one is known to `model.header_names`.
 """
 
 import json

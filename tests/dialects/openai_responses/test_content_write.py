@@ -97,7 +97,7 @@ def test_citations_stand_in_output_only():
         (Image(Link("u", "image/png")), "media type image/png", "identity"),
         (Image(Link("u"), "ultra"), "detail 'ultra' of an image", "option"),
         (Document(Link("u"), context="c"), "context of a document", "content"),
-        (Document(Link("u"), cite=True), "wish for citations", "option"),
+        (Document(Link("u"), cite=True), "citations requested", "option"),
     ],
 )
 def test_what_a_part_has_besides_is_a_loss(part, what, severity):

@@ -54,7 +54,7 @@ _AS_IT_IS: Mapping[str, object] = {
 
 
 def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
-    """Every option that the body sets, with its place, and what else stands in the objects that hold options."""
+    """Every option that the body sets, with its place, and what else is in the objects that hold options."""
     holders = {name: holder for name in _NESTED if (holder := opt_object(body, name, "")) is not None}
     found, places = read_options(body, TABLE)
     output, reasoning = _read_format(body), read_reasoning(body)
@@ -121,7 +121,7 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
     for name, value in _AS_IT_IS.items():
         if getattr(options, name) == value:
             skip.add(name)
-            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so without being told", "identity")
+            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so by default", "identity")
     write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=frozenset(skip))
     if options.max_tokens is None:
         body["max_tokens"] = target.max_tokens

@@ -116,7 +116,7 @@ _GROWING: Mapping[str, tuple[str, str]] = {
 """The delta by which a block grows, and the field that holds the fragment."""
 
 _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
-"""Blocks of which everything that we need to begin them stands in their start."""
+"""Blocks whose start has everything that is needed to begin them."""
 
 
 def stream_reader() -> StreamReader:

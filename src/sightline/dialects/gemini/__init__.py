@@ -1,6 +1,6 @@
 """The dialect of the Gemini API: `generateContent` and `streamGenerateContent`, as Google's own clients speak it.
 
-The model stands in the URL and not in the body; both spellings of every field are read and camelCase is written. The
+The URL names the model, not the body; both spellings of every field are read and camelCase is written. The
 package may import what dialects share, `wire`, `model` and `errors`; it never does I/O and never reads another dialect.
 """
 

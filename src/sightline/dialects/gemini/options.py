@@ -1,4 +1,4 @@
-"""Options, output format and thinking, in both directions; nearly all of them stand in `generationConfig`."""
+"""Options, output format and thinking, in both directions; nearly all of them are in `generationConfig`."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -136,7 +136,7 @@ def _without_defaults(options: Options, report: Report) -> Options:
     """Foreign settings without those that say what happens here anyway: losing them changes no answer."""
     for name, value in _AS_IT_IS.items():
         if getattr(options, name) == value:
-            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so without being told", "identity")
+            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so by default", "identity")
             options = msgspec.structs.replace(options, **{name: None})
     return options
 

@@ -140,7 +140,7 @@ class ContentWriter:
 
     def _opaque(self, part: Opaque, place: str) -> JsonObject | None:
         if part.mirrored:
-            # A piece of a thought goes back as such, and only to us; elsewhere its words stand in the whole.
+            # A piece of a thought goes back as such, and only to us; elsewhere its text is part of the whole.
             return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value

@@ -160,14 +160,14 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
     if holder.keys().isdisjoint(THINKING):
         return []
     events: list[StreamEvent] = []
-    told: set[str] = set()
+    seen: set[str] = set()
     for key in THINKING_TEXT:
         value = holder.get(key)
         if isinstance(value, dict):
             value = value.get("text") or value.get("content") or value
         if isinstance(value, str):
-            if value and value not in told:  # some servers say the same under two names
-                told.add(value)
+            if value and value not in seen:  # some servers say the same under two names
+                seen.add(value)
                 events.append(ThinkingReceived(THINKING_PART, value, choice, at=f"{at}/{key}"))
         elif value is not None:
             events.append(FieldReceived(f"{at}/{key}", value))
@@ -176,7 +176,7 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
         signature, signed_by, item = seal
         if signed_by != NAME and item == REDACTED:
             item = None
-            if not has_words and not told:
+            if not has_words and not seen:
                 block = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=f"{at}/{SEAL}")
                 return [*events, PartReceived(THINKING_PART, block, choice)]
         events.append(SignatureReceived(THINKING_PART, signature, signed_by, choice, item))

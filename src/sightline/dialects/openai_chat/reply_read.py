@@ -122,8 +122,8 @@ def read_started(body: JsonObject, at: str) -> Started:
     created = body.get("created")
     seconds = int(created) if isinstance(created, (int, float)) else 0
     reply_id, model = opt_str(body, "id", at), opt_str(body, "model", at)
-    told = {"id": reply_id, "model": model, "created": seconds}
-    places = {key: f"{at}/{key}" for key, value in told.items() if value}
+    known = {"id": reply_id, "model": model, "created": seconds}
+    places = {key: f"{at}/{key}" for key, value in known.items() if value}
     return Started(reply_id or None, model or None, seconds or None, places)
 
 
@@ -299,7 +299,7 @@ class ChatMachine:
             usage = document.get("usage")
             if usage is not None:
                 events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
-        except Fault as fault:  # what was read before it stays told, because later chunks lean on it
+        except Fault as fault:  # what was read before it is kept, because later chunks depend on it
             events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events
 
@@ -478,13 +478,13 @@ def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
 
 
 def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-    """After the finish only reasoning is still heard; what else comes is told as something that we do not model."""
+    """After the finish only reasoning is still read; what else comes is reported as not modelled."""
     unheard = {key: value for key, value in rest(delta, _HEARD).items() if value}
     return choice.think(delta, at) + [FieldReceived(join(at, key), value) for key, value in unheard.items()]
 
 
 def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, told once per name and stream."""
+    """What is not modelled, reported once per name and stream."""
     unread = rest(holder, frozenset(known))
     known.update(unread)
     return [FieldReceived(join(at, key), value) for key, value in unread.items()]

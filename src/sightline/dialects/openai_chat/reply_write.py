@@ -54,7 +54,7 @@ def write_head(kind: str, started: Started, client: Client, report: Report) -> J
     for key, made in (("id", DEFAULT_ID), ("created", 0), ("model", "")):
         if not head[key]:
             head[key] = made
-            report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and nobody said it", "identity")
+            report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and it is not known", "identity")
     return head
 
 

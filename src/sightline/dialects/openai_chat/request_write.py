@@ -56,15 +56,15 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if options.stream and options.include_usage is None and target.stream_usage:
         set_path(document, ("stream_options", "include_usage"), True)
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
-        report.add("/stream_options/include_usage", "wish for usage", why)
+        report.add("/stream_options/include_usage", "usage requested", why)
     return document
 
 
 def _without_usage(options: Options, report: Report) -> Options:
-    """The options of a request to a provider that refuses the wish for usage."""
+    """The options of a request to a provider that refuses to be asked for usage."""
     if options.include_usage is not None:
         place = options.places.get("include_usage", "/include_usage")
-        report.lose(place, "wish for usage", "the provider takes no such wish", "identity")
+        report.lose(place, "usage requested", "the provider has no such option", "identity")
     return replace(options, include_usage=None)
 
 
@@ -273,7 +273,7 @@ class _MessageWriter:
 
     def _without_media(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Tool messages take text only, so their pictures follow in a message that takes them."""
-        why = "it stands in a user message behind the result"
+        why = "it is in a user message behind the result"
         for part in parts:
             if is_media(part):
                 what = f"place of {part.__class__.__name__.lower()} in a tool result"

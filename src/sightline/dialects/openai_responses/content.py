@@ -132,10 +132,10 @@ def _read_image(holder: JsonObject, at: str) -> Image | None:
 def _read_file(holder: JsonObject, at: str) -> Document | None:
     title = opt_str(holder, "filename", at)
     for key in ("file_data", "file_url", "file_id"):
-        told = opt_str(holder, key, at)
-        if told is not None:
+        source = opt_str(holder, key, at)
+        if source is not None:
             extras = rest(holder, frozenset({"type", "filename", key}))
-            return Document(_file_source(key, told), title, at=at, extras=extras)
+            return Document(_file_source(key, source), title, at=at, extras=extras)
     return None
 
 
@@ -258,7 +258,7 @@ class ContentWriter:
         if part.context is not None:
             self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
         if part.cite is not None:
-            self._lose(part, "wish for citations", f"{NAME} has no such setting", "option")
+            self._lose(part, "citations requested", f"{NAME} has no such setting", "option")
         self._lose_media_type(part)
         match part.source:
             case Inline(media_type, data):

@@ -399,7 +399,10 @@ class Output:
             self._close_client_call(item, status)
         elif isinstance(item, OpenReasoning):
             if not item.is_signed:
-                place, why = f"/output/{len(self.items)}/encrypted_content", "the next turn must know that nobody did"
+                place, why = (
+                    f"/output/{len(self.items)}/encrypted_content",
+                    "the next turn must know that it is not signed",
+                )
                 self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._emit_item_done(item.close())
         elif item is not None:

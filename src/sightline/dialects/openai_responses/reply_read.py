@@ -189,7 +189,7 @@ class ResponsesMachine:
         return events
 
     def _on_item_added(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """A call is told as soon as it has a name."""
+        """A call begins as soon as it has a name."""
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
             return []
@@ -261,7 +261,7 @@ class ResponsesMachine:
     def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part = self._place(document, _CALL, index) * STRIDE
         if part not in self._hearing.calls:
-            return []  # nobody has said what is called; the item's own snapshot will
+            return []  # the name is not known yet; the item's own snapshot has it
         at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
         heard = self._hearing.arguments
         return self._words(document, at, heard, part, lambda words: ArgumentsReceived(part, words))

@@ -58,7 +58,7 @@ def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
 
 
 def brings_state(request: Request) -> bool:
-    """Whether the provider knows more of the conversation than stands in the request."""
+    """Whether the provider knows more of the conversation than the request holds."""
     if request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE):
         return True
     return any(

@@ -230,12 +230,12 @@ class RawMachine:
         events: list[StreamEvent] = []
         try:
             self._read(document, f"/{index}", events)
-        except Fault as fault:  # what was read before it stays told, because later frames lean on it
+        except Fault as fault:  # what was read before it is kept, because later frames depend on it
             events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error was told on the way."""
+        """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error came before."""
         open_ones = [choice for choice in self._choices.values() if not choice.has_finished]
         if open_ones and self._error is not None:
             return [*self.flush(), Failed(read_error(0, {"error": self._error}, {}))]
@@ -304,7 +304,7 @@ class RawMachine:
         choice.calls.read(delta, at, events)
 
     def _late(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-        """After its end a choice may still get the id of its reasoning; the rest is only told."""
+        """After its end a choice may still get the id of its reasoning; the rest is only reported."""
         late: JsonObject = {key: value for key, value in delta.items() if value and key not in ("thinking", "part")}
         events: list[StreamEvent] = [FieldReceived(at, late)] if late else []
         thinking = opt_object(delta, "thinking", at)
@@ -378,7 +378,7 @@ def _beside(delta: JsonObject, choice: _Choice, named: int | None, at: str) -> l
 
 
 def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, told once per name and stream."""
+    """What is not modelled, reported once per name and stream."""
     if holder.keys() <= known:
         return []
     unread = rest(holder, frozenset(known))

@@ -21,7 +21,7 @@ from sightline.model.request import Request
 def write_request(request: Request, target: Target, report: Report) -> Json:
     """The body that asks for the same; a bare list of messages stays one while it has nothing else to say."""
     same = request.dialect == NAME
-    for message in request.messages:  # told before items are joined into turns
+    for message in request.messages:  # reported before items are joined into turns
         if message.id is not None:
             report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
     messages = with_policy(request.messages, target.system, report)
@@ -81,7 +81,7 @@ class _MessageWriter:
             yield self._plain(message, tuple(others))
 
     def _split_results(self, parts: tuple[Part, ...]) -> tuple[list[ToolResult], list[Part]]:
-        """The results, each with the cache mark behind it, and the rest: nobody speaks before a call is answered."""
+        """The results, each with the cache mark behind it, and the rest: results come first."""
         results: list[ToolResult] = []
         others: list[Part] = []
         is_behind_result = False

@@ -160,7 +160,7 @@ class RawStreamWriter:
         if event.part in choice.kinds:
             return b""
         self._note_order(event, event.at)
-        choice.place("text", event.part)  # a part without words is told by its number alone
+        choice.place("text", event.part)  # a part without text is known by its number alone
         return self._frame(event.choice, {"part": event.part})
 
     def _delta(self, event: PartEvent, kind: str, fields: JsonObject, at: str) -> bytes:
