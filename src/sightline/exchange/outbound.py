@@ -17,7 +17,6 @@ from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.prepare import target_of
-from sightline.exchange.redaction import parameters
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
@@ -26,6 +25,7 @@ from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Var
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
+from sightline.wire.secrets import parameters
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}

@@ -5,8 +5,8 @@ from sightline.chat.core.pair import text_answer
 from sightline.chat.service.chat import fact_in, fact_line, preferences_in, preferences_line
 from sightline.chat.service.preferences import Preferences, SavedFilter
 from sightline.errors import Code, Fault
-from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Line
+from sightline.wire.secrets import Redaction
 
 KEY = "sk-planted-0123456789"
 REDACTION = Redaction((KEY,))

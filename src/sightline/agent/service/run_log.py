@@ -11,9 +11,9 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import RunObserver
-from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Line, Logbook
 from sightline.wire.jsontext import decode, encode
+from sightline.wire.secrets import Redaction
 
 PREFIX = "run:"
 """How the logs of runs are called, before the run's own name."""

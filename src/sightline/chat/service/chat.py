@@ -27,10 +27,10 @@ from sightline.chat.service.heartbeats import Signs
 from sightline.chat.service.preferences import Preferences, apply_preferences, check_preferences
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
-from sightline.exchange.redaction import Redaction
 from sightline.model.json import Json, JsonObject
 from sightline.store.logbook import Line, Logbook
 from sightline.tokens.tokenizer import join_surrogates
+from sightline.wire.secrets import Redaction
 
 LOG = "chat"
 PREFERENCES = "chat-preferences"

@@ -7,8 +7,8 @@ from sightline.evals.core.making.case import MadeCase, make_case
 from sightline.evals.core.making.recording import RecordedExchange as Told
 from sightline.evals.core.making.recording import join_exchanges, turns_of
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
-from sightline.exchange.redaction import Redaction
 from sightline.store.store import Store
+from sightline.wire.secrets import Redaction
 
 
 async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[Told, ...]:

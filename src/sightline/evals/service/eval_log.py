@@ -6,8 +6,8 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.facts import CaseDone, EvalFact, read, write
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.service.line_writer import LineWriter
-from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Logbook
+from sightline.wire.secrets import Redaction
 
 PREFIX = "eval:"
 """How the logs of runs are called, before the run's own name; exchanges have the whole as their session."""

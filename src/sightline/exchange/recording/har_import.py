@@ -19,12 +19,12 @@ import msgspec
 from sightline.dialects.paths import match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.redaction import Redaction, secrets_of
 from sightline.exchange.reply_reader import ReplyReader
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.json import Json
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.wire.jsontext import MISFIT, decode
+from sightline.wire.secrets import Redaction, secrets_of
 
 _ID = re.compile(r"x_[0-9a-f]{20}")
 _SESSION = "import"

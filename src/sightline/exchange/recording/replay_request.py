@@ -22,11 +22,10 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.outbound import end_to_end, own_call
 from sightline.exchange.own_calls import path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.redaction import parameters
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 from sightline.wire.document import WireDocument
-from sightline.wire.secrets import MASK
+from sightline.wire.secrets import MASK, parameters
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
