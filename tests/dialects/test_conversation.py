@@ -1,3 +1,5 @@
+"""Passes over messages before a dialect writes them."""
+
 import pytest
 
 from sightline.dialects.conversation import (
@@ -5,6 +7,7 @@ from sightline.dialects.conversation import (
     leading_count,
     plain_text,
     safe_id,
+    with_answers,
     with_ids,
     with_policy,
     with_somebody,
@@ -178,3 +181,76 @@ def test_what_can_be_said_in_words_is_said_to_a_target_that_does_not_know_it() -
     assert with_words(messages, Report(), "anthropic") == messages
     odd = (Message("user", (Opaque("x", "odd", text="words"),)),)
     assert with_words(odd, Report(), "gemini") == (Message("user", (Text("words"),)),)
+
+
+USER_ANSWERS = Message("user", (Text("and?"),), at="/u")
+
+
+def called(*ids: str) -> Message:
+    return Message("assistant", tuple(ToolCall(each, "f", "{}") for each in ids))
+
+
+def result(call_id: str) -> ToolResult:
+    return ToolResult(call_id, at=f"/r-{call_id}")
+
+
+def answered(*parts: Part) -> Message:
+    return Message("tool", parts)
+
+
+def put(*turns: Message) -> tuple[tuple[Message, ...], list[str]]:
+    report = Report()
+    out = with_answers(turns, report, "gemini")
+    return out, [loss.pointer for loss in report.losses]
+
+
+def test_answers_in_their_place_are_left_alone() -> None:
+    turns = (
+        USER_ANSWERS,
+        called("a", "b"),
+        answered(result("a")),
+        Message("user", (result("b"), Text("x"))),
+        USER_ANSWERS,
+    )
+    assert put(*turns) == (turns, [])
+
+
+def test_a_late_answer_is_moved_behind_its_call() -> None:
+    out, lost = put(called("a"), USER_ANSWERS, answered(result("a")))
+    assert out == (called("a"), Message("tool", (result("a"),), at="/r-a"), USER_ANSWERS)
+    assert lost == ["/r-a"]
+
+
+def test_it_joins_the_answers_that_are_there_already() -> None:
+    late = Message("user", (result("b"), Text("x")))
+    out, _ = put(called("a", "b"), answered(result("a")), USER_ANSWERS, late)
+    assert out == (called("a", "b"), answered(result("a"), result("b")), USER_ANSWERS, Message("user", (Text("x"),)))
+
+
+def test_answers_of_several_turns_find_each_their_own() -> None:
+    out, lost = put(called("a"), USER_ANSWERS, called("b"), answered(result("b"), result("a")))
+    assert out == (
+        called("a"),
+        Message("tool", (result("a"),), at="/r-a"),
+        USER_ANSWERS,
+        called("b"),
+        answered(result("b")),
+    )
+    assert lost == ["/r-a"]
+
+
+def test_an_answer_to_nothing_stays_where_it_is() -> None:
+    turns = (USER_ANSWERS, answered(result("x")), Message("user", ()), called("a"), USER_ANSWERS, answered(result("a")))
+    out, lost = put(*turns)
+    assert out == (*turns[:4], Message("tool", (result("a"),), at="/r-a"), USER_ANSWERS)
+    assert lost == ["/r-a"]
+
+
+def test_without_ids_nothing_is_known_to_be_late() -> None:
+    turns = (called(""), USER_ANSWERS, answered(result("")))
+    assert put(*turns) == (turns, [])
+
+
+def test_an_id_that_is_used_again_is_answered_again() -> None:
+    turns = (called("a"), answered(result("a")), called("a"), answered(result("a")), answered(result("a")))
+    assert put(*turns) == (turns, [])

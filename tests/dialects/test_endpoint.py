@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -201,8 +202,9 @@ def test_an_answer_without_a_count_is_a_fault(answer: object) -> None:
 def test_where_nobody_counts_the_estimate_is_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from sightline.dialects import endpoint
 
-    monkeypatch.setattr(endpoint, "endpoint_of", lambda _: Endpoint("/nowhere"))
-    with pytest.raises(Fault, match="nobody counts tokens") as caught:
+    served = endpoint.endpoint_of("openai-chat")
+    monkeypatch.setattr(endpoint, "endpoint_of", lambda _: replace(served, counting=None))
+    with pytest.raises(Fault, match="tokens are not counted") as caught:
         read_token_count("openai-chat", {})
     assert caught.value.code is Code.USAGE
 

@@ -11,7 +11,7 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Remove, Set, SetText
-from sightline.editing.targets import target_of, text_part, with_role
+from sightline.editing.targets import target_of, with_role
 from sightline.editing.texts import (
     EditableText,
     Leaf,
@@ -33,7 +33,7 @@ from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, respo
 
 def words(name: str, document: Json) -> list[EditableText]:
     request = dialect(name).read_request(document)
-    return [words_of(part, document) for message in request.messages for part in message.parts]
+    return [words_of(part, document, name) for message in request.messages for part in message.parts]
 
 
 def first(name: str, document: Json) -> EditableText:
@@ -109,7 +109,7 @@ def test_arguments_that_are_left_out_can_be_put_in() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f"}}
     found = words("openai-chat", {"messages": [{"role": "assistant", "tool_calls": [call]}]})
     assert found[0].leaves == (Leaf("/messages/0/tool_calls/0/function/arguments", "", is_there=False),)
-    assert words_of(ToolCall("c", "f", "{}", at="/x"), {"x": {}}).leaves == ()
+    assert words_of(ToolCall("c", "f", "{}", at="/x"), {"x": {}}, "openai-chat").leaves == ()
 
 
 def test_results_are_their_texts_or_their_object() -> None:
@@ -154,7 +154,7 @@ def test_tools_and_options_are_json() -> None:
     assert found[1].shown == '{"googleSearch":{}}'
     assert words_of_option("/a", {"b": "é"}).leaves == (Leaf("/a", '{"b":"é"}', is_json=True),)
     assert as_text("\ud800") == '"\\ud800"'
-    assert words_of(Thinking("x", at="/a"), {"a": {"b": "y"}}).shown == "x"
+    assert words_of(Thinking("x", at="/a"), {"a": {"b": "y"}}, "openai-chat").shown == "x"
 
 
 def test_calls_and_results_of_built_in_tools_are_edited_in_their_own_fields() -> None:
@@ -400,14 +400,6 @@ def test_an_edit_may_pass_by_what_is_signed_but_not_touch_it() -> None:
 
 
 WORDS = Message("user", (Text("x"),))
-
-
-def test_text_parts() -> None:
-    assert text_part("anthropic", "user", "x") == text_part("openai-chat", "user", "x") == {"type": "text", "text": "x"}
-    assert text_part("gemini", "user", "x") == {"text": "x"}
-    assert text_part("raw", "user", "x") == {"type": 1, "text": "x"}
-    assert text_part("openai-responses", "user", "x") == {"type": "input_text", "text": "x"}
-    assert text_part("openai-responses", "assistant", "x") == {"type": "output_text", "text": "x", "annotations": []}
 
 
 @pytest.mark.parametrize(

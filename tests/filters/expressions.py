@@ -32,7 +32,7 @@ OPERATORS = st.sampled_from(["=", "<", "<=", ">", ">="])
 LETTERS = "aAbß%_!*?\\ÄäİKkσςΣ'\"/>. \n&"
 TEXTS = st.text(alphabet=LETTERS, max_size=6)
 PATTERNS = st.text(alphabet=f"**??{LETTERS}", max_size=6).map(canonical)
-NAMES = [field.name for field in FIELDS if field.kind is Kind.TEXT and not field.choices]
+NAMES = [field.name for field in FIELDS if field.kind is Kind.TEXT and not field.values()]
 MARKS = [field.name for field in FIELDS if field.kind is Kind.YES_NO]
 COUNTS = [field.name for field in FIELDS if field.kind in (Kind.NUMBER, Kind.MONEY, Kind.SECONDS, Kind.STATUS)]
 NUMBERS = st.sampled_from([0.0, 0.1, 1.0, 90.0, 200.0, 400.0, 86400.5, 50_000.0])

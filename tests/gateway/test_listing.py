@@ -4,7 +4,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
 from sightline.errors import Code, Fault
-from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
+from sightline.gateway.models import for_codex, list_models, one
 
 CATALOG = Catalog(
     providers={
@@ -73,41 +73,6 @@ def test_one_model_is_found_by_its_name() -> None:
     with pytest.raises(Fault) as caught:
         one(models, "huge")
     assert (caught.value.code, caught.value.status) == (Code.MODEL_UNKNOWN, 404)
-
-
-def test_the_three_shapes() -> None:
-    large = one(list_models(CATALOG, has_key), "large")
-    assert model_json(large, "openai-chat") == {"id": "large", "object": "model", "created": 0, "owned_by": "keyed"}
-    assert model_json(large, "anthropic") == {
-        "type": "model",
-        "id": "large",
-        "display_name": "The Large",
-        "created_at": "1970-01-01T00:00:00Z",
-        "max_input_tokens": 1000,
-        "max_tokens": 100,
-    }
-    assert model_json(large, "gemini") == {
-        "name": "models/large",
-        "baseModelId": "large",
-        "version": "001",
-        "displayName": "The Large",
-        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
-        "inputTokenLimit": 1000,
-        "outputTokenLimit": 100,
-    }
-    assert model_list_json([large], "openai-responses")["object"] == "list"
-    assert model_list_json([large], "anthropic") == {
-        "data": [model_json(large, "anthropic")],
-        "has_more": False,
-        "first_id": "large",
-        "last_id": "large",
-    }
-    assert model_list_json([large], "gemini") == {"models": [model_json(large, "gemini")]}
-
-
-def test_an_empty_list_is_one_too() -> None:
-    assert model_list_json([], "anthropic") == {"data": [], "has_more": False, "first_id": None, "last_id": None}
-    assert model_list_json([], "gemini") == {"models": []}
 
 
 def test_codex_keeps_what_it_knows_of_its_models() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.dialects.paths import served_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -15,7 +16,6 @@ from sightline.model.json import Json
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.model.reply import Reply
 from sightline.testing.script import (
-    DIALECTS,
     Script,
     ScriptedProvider,
     ScriptedResult,
@@ -29,6 +29,8 @@ from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies, Timeouts
 from sightline.wire.call import HttpRequest
 from tests.contract.test_loop_trace import IDS, STREAMS, WORDS
+
+DIALECTS = tuple(each.name for each in served_dialects())
 
 
 def script(value: Json, **files: bytes) -> Script:

@@ -3,6 +3,7 @@
 import pytest
 
 from sightline.catalog.facts import Facts, ImageCost
+from sightline.dialects.registry import dialect as dialect_of
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, PlainFormat, SchemaFormat
@@ -39,7 +40,7 @@ FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
 
 
 def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> MessageCounter:
-    return MessageCounter(facts, dialect, TextCounter(facts))
+    return MessageCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
 
 
 def said(role: str, *parts: Part, name: str | None = None) -> Message:
@@ -154,7 +155,9 @@ WEATHER = FunctionTool(name="get_weather", description="Get the current weather"
 
 def tool_counter(facts: Facts, dialect: str) -> ToolCounter:
     texts = TextCounter(facts)
-    return ToolCounter(facts, dialect, texts, MessageCounter(facts, dialect, texts))
+    return ToolCounter(
+        facts, dialect_of(dialect).tokens, texts, MessageCounter(facts, dialect_of(dialect).tokens, texts)
+    )
 
 
 def holds(estimate: Estimate, reported: int) -> bool:

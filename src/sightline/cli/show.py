@@ -178,9 +178,9 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
         case "canonical":
-            from sightline.dialects import canonical
+            from sightline.dialects.views import write_canonical
 
-            return canonical.write(exchange.request()) + b"\n"
+            return write_canonical(exchange.request()) + b"\n"
         case "raw":
             return _raw(exchange)
         case "events":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import open_input, read, say, some, tell, unusable, write
-from sightline.dialects.registry import NAMES as DIALECTS
+from sightline.dialects.registry import dialect, names
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="turn a request, a reply or a stream of one API into another's",
         description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
         "stdout; what could not be carried goes to stderr, or as JSON to --report.",
-        epilog=f"Dialects: {', '.join(DIALECTS)}.",
+        epilog=f"Dialects: {', '.join(names())}.",
     )
     kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
     request = kinds.add_parser("request", help="a request body (also from and to: canonical)")
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
-    known = (*DIALECTS, *views)
+    known = (*names(), *views)
     if name in known:
         return
     from difflib import get_close_matches
@@ -80,27 +80,28 @@ def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
 def _request(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from sightline.dialects import canonical
     from sightline.dialects.dialect import Target
     from sightline.dialects.translate import translate_request, write_request
+    from sightline.dialects.views import read_canonical, write_canonical
     from sightline.model.report import Report
 
     data = read(arguments.file)
     settings = Target(system=arguments.system, facts=_target_facts(arguments, data))
     if "canonical" in (arguments.source, arguments.target):
         is_canonical = arguments.source == "canonical"
-        request, report = canonical.read(data) if is_canonical else _client_request(data, arguments.source), Report()
+        request, report = read_canonical(data) if is_canonical else _client_request(data, arguments.source), Report()
         if arguments.model:
             request = msgspec.structs.replace(request, model=arguments.model)
         is_view = arguments.target == "canonical"
-        out = canonical.write(request) if is_view else write_request(request, arguments.target, settings, report)
+        out = write_canonical(request) if is_view else write_request(request, arguments.target, settings, report)
     else:
         translation = translate_request(
             data, arguments.source, arguments.target, model=arguments.model, settings=settings
         )
         out, report, request = translation.data, translation.report, translation.request
     _tell(report, arguments)
-    if not request.model and arguments.target not in ("canonical", "gemini", arguments.source):
+    is_kept = arguments.target in ("canonical", arguments.source)
+    if not request.model and not is_kept and not dialect(arguments.target).model_in_path:
         say("note: the body names no model; give one with --model")
     write(out)
     return 0
@@ -115,10 +116,10 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
     from sightline.app.configuration import configuration
     from sightline.catalog.choose import choose
     from sightline.catalog.facts import Facts
-    from sightline.dialects import canonical
+    from sightline.dialects.views import read_canonical
 
     is_canonical = arguments.source == "canonical"
-    named = canonical.read(data) if is_canonical else _client_request(data, arguments.source)
+    named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
     model = arguments.model or named.model
     if not model:
         return None
@@ -167,7 +168,7 @@ def _request_option(arguments: argparse.Namespace) -> "Request | None":
     """The client's request, in the dialect that the client reads."""
     if arguments.request is None:
         return None
-    if arguments.target not in DIALECTS:
+    if arguments.target not in names():
         raise Fault(Code.USAGE, "--request needs a dialect as --to", hint="It is read in the dialect of the output.")
     return _client_request(read(arguments.request), arguments.target)
 

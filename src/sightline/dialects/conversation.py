@@ -42,7 +42,7 @@ def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Rep
 
 
 def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
-    """System messages as one: the first one's role, everybody's parts."""
+    """System messages as one: the first one's role, the parts of all."""
     if len(leading) < 2:
         return leading
     extras: JsonObject = {}
@@ -81,7 +81,7 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
 
 
 def with_somebody(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The messages with somebody to answer: where only system messages stand, the last one speaks as the user."""
+    """The messages with at least one to answer: where all are system messages, the last one becomes the user's."""
     if not messages or any(message.role not in SYSTEM_ROLES for message in messages):
         return messages
     *others, last = messages
@@ -168,3 +168,59 @@ def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
         return call_id
     report.lose(at, "spelling of a tool call's id", f"{dialect} takes ids of letters, digits, _ and - only", "identity")
     return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def has_mirrored_part(message: Message) -> bool:
+    """Whether it holds a piece of something that is read as a whole elsewhere."""
+    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+
+
+def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
+    """The turns with every late result moved behind its call, whatever came in between; each move is reported."""
+    late, ends = _late(turns)
+    if not late:
+        return turns
+    moved = {id(part) for parts in late.values() for part in parts}
+    for part in (part for parts in late.values() for part in parts):
+        report.lose(part.at, "place of a tool result", f"{dialect} wants it directly after the call", "content")
+    owners = {ends[owner]: owner for owner in late}
+    out: list[Message] = []
+    for index, turn in enumerate(turns):
+        kept = tuple(part for part in turn.parts if id(part) not in moved)
+        if kept or not turn.parts:
+            out.append(turn if len(kept) == len(turn.parts) else msgspec.structs.replace(turn, parts=kept))
+        if index in owners:
+            _answer(out, tuple(late[owners[index]]))
+    return tuple(out)
+
+
+def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, int]]:
+    """The results that came late, by the turn that they answer, and where the answers of each turn end."""
+    late: dict[int, list[Part]] = {}
+    ends: dict[int, int] = {}
+    owner_of: dict[str, int] = {}
+    asking: int | None = None
+    for index, turn in enumerate(turns):
+        results = [part for part in turn.parts if isinstance(part, ToolResult)]
+        if results and asking is not None:
+            ends[asking] = index
+        elif not results:
+            asking = None
+        for part in results:
+            owner = owner_of.pop(part.id, None)
+            if owner is not None and owner != asking:
+                late.setdefault(owner, []).append(part)
+        calls = [part.id for part in turn.parts if isinstance(part, ToolCall) and part.id]
+        if calls:
+            asking = index
+            ends[index] = index
+            owner_of.update(dict.fromkeys(calls, index))
+    return late, ends
+
+
+def _answer(out: list[Message], parts: tuple[Part, ...]) -> None:
+    """Append results to the last message, in one message with the results that are there already."""
+    if out[-1].role == "tool":
+        out[-1] = msgspec.structs.replace(out[-1], parts=(*out[-1].parts, *parts))
+    else:
+        out.append(Message("tool", parts, at=parts[0].at))

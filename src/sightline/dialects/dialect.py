@@ -1,22 +1,54 @@
-"""What a dialect is: a small record of pure functions in both directions, because we are client and server."""
+"""What a dialect is: one record of pure functions and facts, in both directions, because we are client and server.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+Everything that differs between provider APIs is a field of `Dialect`. The fields have no defaults, so that a dialect
+without an entry is a type error and not a failure at run time; no other package compares a dialect's name.
+"""
 
-from sightline.catalog.facts import Facts
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from re import Pattern
+from typing import Literal, Protocol, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
-from sightline.dialects.tool_names import ANY_NAME, NameRule
-from sightline.dialects.versions import ApiVersions
+from sightline.dialects.tool_names import NameRule
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.sse import Frame
 
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """`header` names the version, a date; `refuses` are the options that are refused from a version on."""
+
+    header: str
+    refuses: tuple[tuple[str, tuple[Sampler, ...]], ...]
+
+    def narrow(self, facts: Facts, headers: Iterable[tuple[str, str]]) -> Facts:
+        """The facts of a model that is asked with these headers; of two that name a version the last one counts."""
+        version = ""
+        for name, value in headers:
+            if name.lower() == self.header:
+                version = value.strip()
+        more = tuple(name for since, names in self.refuses if since <= version for name in names)
+        if not more:
+            return facts
+        return msgspec.structs.replace(facts, refuses=tuple(dict.fromkeys((*(facts.refuses or ()), *more))))
+
+
 SystemPolicy = Literal["in_place", "merge_leading", "merge_all"]
+Paths: TypeAlias = tuple[tuple[str, ...], ...]
+"""Paths of keys below a value; the first that leads somewhere is used."""
+Band: TypeAlias = tuple[float, float, float]
+"""The least, the usual and the most of a figure that a provider does not publish."""
+CacheGroup = Literal["format", "tools", "system", "settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +59,9 @@ class Target:
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
     messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
-    takes a tool call's seal back, which others refuse as an unknown field. `facts` are those of the model that will
-    read it: what it refuses is left out of a translation. None: nobody has looked. With `states_tools` a Responses
-    request says that it has no tools.
+    takes a tool call's signature back, which others refuse as an unknown field. `facts` are those of the model that
+    will read it: what it refuses is left out of a translation. None: nothing is known of it. With `states_tools` a
+    Responses request says that it has no tools.
     """
 
     system: SystemPolicy = "in_place"
@@ -60,7 +92,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands.
+    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and its place.
 
     `rule` names the rule that is broken where an edit can mend it.
     """
@@ -71,19 +103,19 @@ class Problem:
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
     """What a dialect says of those of its fields that are not modelled.
 
-    The loss of `bookkeeping` changes nothing that anybody reads; with `echoes` a reply repeats its request;
-    `containers` hold modelled fields too, so that only their unknown members are lost; `stateful` fields stand for
+    The loss of `bookkeeping` changes nothing that is read later; with `echoes` a reply repeats its request;
+    `containers` hold modelled fields too, so that only their unknown members are lost; `stateful` fields refer to
     messages which the provider keeps.
     """
 
-    bookkeeping: frozenset[str] = frozenset()
-    echoes: frozenset[str] = frozenset()
-    containers: frozenset[str] = frozenset()
-    stateful: frozenset[str] = frozenset()
+    bookkeeping: frozenset[str]
+    echoes: frozenset[str]
+    containers: frozenset[str]
+    stateful: frozenset[str]
 
 
 class StreamReading(Protocol):
@@ -113,65 +145,202 @@ class StreamWriting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a provider is asked for the tokens of a request: where, and which of the body's fields it takes (none: all).
+    """How a provider is asked for the tokens of a request: the path, and which of the body's fields it takes (none:
+    all).
 
-    `wrapper` is the field under which the whole request stands, where it does; `result` that of the count.
+    `wrapper` is the field that holds the whole request, if there is one; `result` is the field of the count. Unless
+    `is_served`, the gateway has no such path.
     """
 
     path: str
     fields: frozenset[str] = frozenset()
     wrapper: str = ""
     result: str = "input_tokens"
+    is_served: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a dialect is spoken: what stands behind a provider's base URL, and how a caller shows who it is.
+    """Where a dialect is served, at a provider and here: the paths behind a base URL, and where the key goes.
 
-    `{model}` in a path is the model's name. `stream_path` is where streams are asked for, if elsewhere. `version` is
-    added to a base URL that does not end in one. `credential` is the header of the key and what stands before the key.
+    `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is another. `version` is
+    added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
     """
 
     path: str
-    stream_path: str = ""
-    version: str = ""
-    credential: tuple[str, str] = ("authorization", "Bearer ")
-    headers: tuple[tuple[str, str], ...] = ()
-    counting: Counting | None = None
+    stream_path: str
+    version: str
+    credential: tuple[str, str]
+    headers: tuple[tuple[str, str], ...]
+    counting: Counting | None
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
+class ListedModel:
+    """One model under the name by which it is asked for."""
 
-    `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
-    stream. With `carries_parts` it takes parts of other dialects whole, with `keeps_kinds` it tells calls of built-in
-    tools from those of functions. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any
-    other to `read_reply`. `vendor_problems` are what the vendor's own server refuses in a document, while other servers
-    of the dialect may take it. `reasoning` is how the dialect says how much to reason; `versions` are those of the API,
-    where a header names one. `error_event` is the name without which clients do not see a stream's frame
-    as an error.
+    id: str
+    provider: str
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """How clients of this dialect are recognised, and what they expect of a server beyond replies.
+
+    A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
+    version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
+    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array. With `asks_for_usage`
+    a client gets the usage of a stream only if its request says so. `tries_websocket`: clients begin with a WebSocket
+    and fall back to HTTP on status 426. `list_models` writes the list of models, `show_model` one of them.
+    `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
+    """
+
+    headers: frozenset[str]
+    key_parameter: str
+    versions: Pattern[str] | None
+    keep_alive: Callable[[Mapping[str, str]], bytes]
+    streams_array: Callable[[str], bool]
+    asks_for_usage: bool
+    tries_websocket: bool
+    list_models: Callable[[Sequence[ListedModel]], JsonObject]
+    show_model: Callable[[ListedModel], JsonObject]
+    state_fault: Callable[[str], Fault]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafPaths:
+    """Where a part's text is, below the part: the arguments of a call and the output of a result, each for functions
+    and for built-in tools, and the text of a thought."""
+
+    arguments: Paths
+    actions: Paths
+    responses: Paths
+    outputs: Paths
+    thinking: Paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Editing:
+    """How an edit is written into a request of this dialect, and what an edit entails.
+
+    `container` is the member that holds the conversation, `parts_key` the member of an item that holds its parts.
+    `roles` are the values of `role` for the roles that a message can be given; an item without one may be given one
+    if `adds_role`. `text_part` writes a part that holds a text, for a role; `respell_part` writes an existing part
+    again when its message gets another role.
+
+    Unless `reads_items_alone`, an item is read by what other items hold, and any edit reads the whole document again;
+    `is_linked` says the same of one message. With `drops_reasoning` an item of reasoning is deleted with what it led
+    to. With `alternates` no two turns of the model may follow each other. `signature_keys` are the keys that end a
+    thought which is sent in pieces; the pieces are deleted together.
+    """
+
+    container: str
+    parts_key: str
+    roles: Mapping[str, Json]
+    adds_role: bool
+    text_part: Callable[[str, str], JsonObject]
+    respell_part: Callable[[Json, str], Json]
+    leaves: LeafPaths
+    reads_items_alone: bool
+    is_linked: Callable[[Message], bool]
+    drops_reasoning: bool
+    alternates: bool
+    signature_keys: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRules:
+    """What the API demands of a request or grants it, where the writers of requests have to know.
+
+    `needs_max_tokens`: a request must limit its reply. `needs_tools_for_calls`: calls in the conversation are refused
+    unless the request offers tools. `needs_result_names`: a tool result names its function; elsewhere its id says
+    which call it answers. `needs_declared_properties`: a schema that requires an unknown property is refused.
+    `takes_model_media`: pictures and sound that a model made can be sent back. `names_last_reply`: a request can name
+    the last reply by its id instead of repeating the conversation. `may_hide_length`: some servers report a reply as
+    complete although its limit cut it off.
+    """
+
+    needs_max_tokens: bool
+    needs_tools_for_calls: bool
+    needs_result_names: bool
+    needs_declared_properties: bool
+    takes_model_media: bool
+    names_last_reply: bool
+    may_hide_length: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    """How many tokens a provider of this dialect counts for what it does not count as text.
+
+    `page` is one of a document, `second` one of sound; `json_share` scales JSON that the provider turns into text its
+    own way. `call`, `result` and `picture` are added around each of these. Without `frames_system` a system message
+    has no frame. `has_chat_tools`: tools cost the catalogue's `chat_tools_tokens` where that is known. Without
+    `shows_schema` an output schema only constrains the answer and is not part of the prompt.
+    """
+
+    page: Band
+    second: Band
+    json_share: Band
+    call: Band
+    result: Band
+    picture: Band
+    frames_system: bool
+    has_chat_tools: bool
+    shows_schema: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRules:
+    """In which order a provider caches a prompt before its messages, and whether only marked prefixes are cached."""
+
+    order: tuple[CacheGroup, ...]
+    needs_marks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One provider's API as values.
+
+    `read_plain` reads a whole reply of the most frequent kind at once, and returns None for any other, which
+    `read_reply` reads. `problems` are what the API rejects; `vendor_problems` are what the vendor's own server refuses
+    in a document, while other servers of the dialect may take it. `owns_frame` recognises a frame of this dialect's
+    streams. `error_event` is the event name without which clients do not see a stream's frame as an error.
+
+    `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: nothing but the end of its bytes ends a
+    stream. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls of built-in
+    tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is its name in
+    OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason; `versions`
+    are those of the API, where a header names one.
     """
 
     name: str
     read_request: Callable[[Json], Request]
     write_request: Callable[[Request, Target, Report], Json]
     read_reply: Callable[[Json], list[StreamEvent]]
+    read_plain: Callable[[Json, str], Reply | None] | None
     write_reply: Callable[[Reply, Client, Report], JsonObject]
     stream_reader: Callable[[], StreamReading]
     stream_writer: Callable[[Client, Report], StreamWriting]
+    owns_frame: Callable[[JsonObject], bool]
     read_error: Callable[[int, Json, Mapping[str, str]], Fault]
     write_error: Callable[[Fault], tuple[int, JsonObject]]
+    error_event: str
     problems: Callable[[Request], list[Problem]]
-    model_in_path: bool = False
-    ends_with_bytes: bool = False
-    carries_parts: bool = False
-    keeps_kinds: bool = False
-    endpoint: Endpoint | None = None
-    names: NameRule = ANY_NAME
-    unread: Unread = field(default_factory=Unread)
-    read_plain: Callable[[Json, str], Reply | None] | None = None
-    vendor_problems: Callable[[Json], list[Problem]] = lambda _: []
-    reasoning: ReasoningForm = "effort"
-    versions: ApiVersions | None = None
-    error_event: str = ""
+    vendor_problems: Callable[[Json], list[Problem]]
+    model_in_path: bool
+    ends_with_bytes: bool
+    carries_parts: bool
+    keeps_kinds: bool
+    names: NameRule
+    reasoning: ReasoningForm
+    versions: ApiVersions | None
+    operation: str
+    endpoint: Endpoint | None
+    clients: Clients
+    rules: RequestRules
+    editing: Editing
+    tokens: TokenRules
+    cache: CacheRules
+    unread: Unread

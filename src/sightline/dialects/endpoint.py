@@ -10,9 +10,8 @@ from sightline.dialects.fields import whole_number
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.wire.call import RequestTemplate, Told, Variable
+from sightline.wire.call import RequestTemplate, TemplateValue, Variable, can_stray
 from sightline.wire.jsontext import decode, encode
-from sightline.wire.url_path import can_stray
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 _JSON = ("content-type", "application/json")
@@ -46,7 +45,7 @@ def read_token_count(spoken: str, answer: Json) -> int:
     return count
 
 
-def address(provider: Provider, spoken: str, tail: str, version: str = "") -> Told:
+def address(provider: Provider, spoken: str, tail: str, version: str = "") -> TemplateValue:
     """Where a path of this dialect stands at the provider; `version` is one that a client named itself."""
     endpoint = endpoint_of(spoken)
     if endpoint.version and version:
@@ -83,27 +82,27 @@ def counting_of(spoken: str) -> Counting:
     """How tokens are counted in this dialect."""
     counting = endpoint_of(spoken).counting
     if counting is None:
-        raise Fault(Code.USAGE, f"nobody counts tokens in {spoken}", hint="Rely on the estimate.")
+        raise Fault(Code.USAGE, f"tokens are not counted in {spoken}", hint="Rely on the estimate.")
     return counting
 
 
 def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, accept: str) -> RequestTemplate:
     endpoint = endpoint_of(spoken)
-    headers: list[tuple[str, Told]] = [_JSON, ("accept", accept), *endpoint.headers]
+    headers: list[tuple[str, TemplateValue]] = [_JSON, ("accept", accept), *endpoint.headers]
     if provider.key_env:
         name, prefix = credential(provider, spoken)
         headers.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     headers.extend(provider.headers.items())
     headers.extend((name, Variable(variable, optional=True)) for name, variable in provider.env_headers.items())
     # What is configured stands instead of what is usual: no header is sent twice.
-    last = {name.lower(): (name, told) for name, told in headers}
+    last = {name.lower(): (name, value) for name, value in headers}
     tail = path.replace("{model}", in_path(model)) if "{model}" in path else path
     if provider.query:
         tail += ("&" if "?" in tail else "?") + urlencode(provider.query)
     return RequestTemplate("POST", _url(provider, spoken, endpoint, tail), tuple(last.values()), body)
 
 
-def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Told:
+def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> TemplateValue:
     other = provider.also.get(spoken, "")  # type: ignore[call-overload]
     root = (other or provider.base_url).rstrip("/")
     tail = f"{'' if _VERSION.search(root) else endpoint.version}{tail}"

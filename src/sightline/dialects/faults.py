@@ -1,4 +1,4 @@
-"""Provider errors told apart: what a provider said becomes a `Fault`, and a fault gets the status that a client sees.
+"""Provider errors classified: an error body becomes a `Fault`, and a fault gets the status that a client sees.
 
 A rate limit is not an overflow. Only a request that is itself too large, for the window or for the rate, can be helped
 by making it smaller; everything else must leave a person's history alone. The classifier is `fault_words`, the figures
@@ -126,7 +126,7 @@ _FIELDS: Final = ("retry_after", "resets_in_seconds")
 
 
 def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> float | None:
-    """The seconds to wait, or None where nobody said.
+    """The seconds to wait, or None where none is given.
 
     A header that names a time is read against the answer's own `date`; without one it says nothing, because the
     provider's clock is not ours.
@@ -224,11 +224,11 @@ def provider_fault(
     headers: Mapping[str, str] | None = None,
 ) -> Fault:
     """The fault that a provider's error amounts to. `words` are its own type and code, the most telling first."""
-    told = tuple(word for word in words if isinstance(word, str))
+    known_words = tuple(word for word in words if isinstance(word, str))
     said = message[:_READ]
     numbers = numbers_of(said, details)
-    code = code_of(status, said, told, numbers)
-    if status < 400 and NOT_FOUND & set(told):
+    code = code_of(status, said, known_words, numbers)
+    if status < 400 and NOT_FOUND & set(known_words):
         status = 404  # said in an error that came without a status of its own
     return Fault(
         code,
@@ -242,7 +242,7 @@ def provider_fault(
 
 
 def status_of(fault: Fault) -> int:
-    """The status that a client gets: the provider's own where it told one, else the code's."""
+    """The status that a client gets: the provider's own where it gave one, else the code's."""
     if fault.code is Code.CONTEXT_OVERFLOW:
         return STATUS[fault.code]
     if fault.status is not None and fault.status >= 400:

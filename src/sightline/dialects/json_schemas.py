@@ -1,6 +1,7 @@
 """JSON Schemas in requests: walking them, and what an API that reads them refuses."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from sightline.dialects.dialect import Problem
 from sightline.model.json import Json, JsonObject
@@ -16,11 +17,26 @@ SCHEMA_TYPE, CLOSED, REQUIRED, UNTYPED = "schema_type", "closed_object", "requir
 KEYWORD = "strict_keyword"
 """The rules that an edit can mend."""
 
-_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_NODES = frozenset({"items", "additionalProperties", "not", "if", "then", "else"})
 _DEPTH = 100
-"""A schema nested deeper than this is not looked at below that level."""
+"""A schema nested deeper than this is not looked at, and stays as it is, below that level."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaKeys:
+    """The keys below which a schema holds others: by name, in a list, or one."""
+
+    maps: frozenset[str]
+    lists: frozenset[str]
+    nodes: frozenset[str]
+
+
+JSON_SCHEMA = SchemaKeys(
+    frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"}),
+    frozenset({"anyOf", "oneOf", "allOf", "prefixItems"}),
+    frozenset({"items", "additionalProperties", "not", "if", "then", "else"}),
+)
+SchemaRule = Callable[[JsonObject, str], JsonObject]
+"""One node of a schema and its path -> the node as it is to be."""
 
 # What is not among the keywords of "Supported schemas" (developers.openai.com, "Structured model outputs", 2026-11) is
 # answered with "'allOf' is not permitted", "'uniqueItems' is not permitted" and the like. A `default` is taken by
@@ -43,15 +59,36 @@ def schema_nodes(schema: JsonObject, at: str, depth: int = 0) -> Iterator[tuple[
         return
     for key, value in schema.items():
         children: list[tuple[str, Json]] = []
-        if key in _MAPS and isinstance(value, dict):
+        if key in JSON_SCHEMA.maps and isinstance(value, dict):
             children = [(join(at, key, name), inner) for name, inner in value.items()]
-        elif key in _LISTS and isinstance(value, list):
+        elif key in JSON_SCHEMA.lists and isinstance(value, list):
             children = [(join(at, key, index), inner) for index, inner in enumerate(value)]
-        elif key in _NODES:
+        elif key in JSON_SCHEMA.nodes:
             children = [(join(at, key), value)]
         for place, inner in children:
             if isinstance(inner, dict):
                 yield from schema_nodes(inner, place, depth + 1)
+
+
+def map_schema(
+    node: JsonObject, rule: SchemaRule, keys: SchemaKeys = JSON_SCHEMA, path: str = "", depth: int = 0
+) -> JsonObject:
+    """The schema with the rule applied to every node, the inner ones first; never to values such as defaults."""
+    if depth > _DEPTH:
+        return node
+
+    def child(value: Json, *tokens: str | int) -> Json:
+        return map_schema(value, rule, keys, join(path, *tokens), depth + 1) if isinstance(value, dict) else value
+
+    out: JsonObject = {}
+    for key, value in node.items():
+        if key in keys.maps and isinstance(value, dict):
+            out[key] = {name: child(inner, key, name) for name, inner in value.items()}
+        elif key in keys.lists and isinstance(value, list):
+            out[key] = [child(inner, key, index) for index, inner in enumerate(value)]
+        else:
+            out[key] = child(value, key) if key in keys.nodes else value
+    return rule(out, path)
 
 
 def type_problems(schema: JsonObject, at: str) -> Iterator[Problem]:

@@ -1,33 +1,90 @@
-"""The dialects by name. A new one is a folder beside this file and one line here.
+"""The dialects by name. A new one is a folder beside this file and one line here, or lives in another package.
 
-Nothing is loaded before it is asked for, so that whoever only wants the names gets them at once.
+A dialect of another package is found through an entry point of the group `sightline.dialects`, whose name is that of
+the dialect and whose value is the module or object that holds its `DIALECT`, or it is given to `register`. Nothing is
+loaded before it is needed: a program that asks for one dialect does not import the others, and entry points are read
+only when a name is unknown or all names are wanted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from sightline.dialects.dialect import Dialect
 
-_MODULES: Mapping[str, str] = {
+_MODULES: Final = {
     "openai-chat": "sightline.dialects.openai_chat",
     "openai-responses": "sightline.dialects.openai_responses",
     "anthropic": "sightline.dialects.anthropic",
     "gemini": "sightline.dialects.gemini",
     "raw": "sightline.dialects.raw",
 }
+GROUP: Final = "sightline.dialects"
 
-NAMES: tuple[str, ...] = tuple(_MODULES)
+NAMES: Final = tuple(_MODULES)
+"""The built-in dialects."""
+
+DEFAULT: Final = "openai-chat"
+"""The dialect of clients and scripts that do not show which one they speak; most servers understand it."""
+
+_registered: "dict[str, Dialect]" = {}
+
+
+def dialect(name: str) -> "Dialect":
+    """The dialect of this name; a fault if there is none."""
+    found = find_dialect(name)
+    if found is None:
+        raise Fault(Code.USAGE, f"unknown dialect {name!r}", hint=f"Known dialects: {', '.join(names())}.")
+    return found
+
+
+def find_dialect(name: str) -> "Dialect | None":
+    """The dialect of this name, or None."""
+    if name in _registered:
+        return _registered[name]
+    return _load(name) if name in _MODULES or (name and name in _entry_points()) else None
+
+
+def names() -> tuple[str, ...]:
+    """All names: built-in, of other packages, registered."""
+    return tuple(dict.fromkeys((*NAMES, *_entry_points(), *_registered)))
+
+
+def dialects() -> "Iterator[Dialect]":
+    """All dialects, the built-in ones first. Each is loaded when the iteration comes to it, so that a search that ends
+    early loads no more than it looked at."""
+    yield from map(dialect, NAMES)
+    yield from map(dialect, names()[len(NAMES) :])
+
+
+def register(added: "Dialect") -> None:
+    """Add a dialect from outside this package. Do so before requests are served: what was found by name or path may be
+    remembered."""
+    if added.name in _MODULES:
+        raise Fault(Code.USAGE, f"the dialect {added.name!r} is built in", hint="Give yours another name.")
+    _registered[added.name] = added
+
+
+def unregister(name: str) -> None:
+    """Remove a dialect that was registered."""
+    del _registered[name]
 
 
 @cache
-def dialect(name: str) -> "Dialect":
-    """The dialect of this name."""
-    if name not in _MODULES:
-        raise Fault(Code.USAGE, f"unknown dialect {name!r}", hint=f"Known dialects: {', '.join(NAMES)}.")
-    loaded: Dialect = import_module(_MODULES[name]).DIALECT
-    return loaded
+def _load(name: str) -> "Dialect":
+    loaded: Any = import_module(_MODULES[name]) if name in _MODULES else _entry_points()[name].load()
+    found: Dialect = getattr(loaded, "DIALECT", loaded)
+    return found
+
+
+@cache
+def _entry_points() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -27,7 +27,7 @@ class ReplyDecoder:
     """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body, or a JSON array
     whose elements are the events.
 
-    `late` are the places of frames that came after the end of the stream and told nothing. One that `joins` tells of
+    `late` are the places of frames that came after the end of the stream and were ignored. One that `joins` reports
     several pieces of one text that came at once as of one piece.
     """
 
@@ -77,7 +77,7 @@ class ReplyDecoder:
         return self._events(frames)
 
     def _is_array(self, data: bytes) -> bool:
-        """Whether the answer turns out to be an array. It is told by its first byte, before any frame has come."""
+        """Whether the answer turns out to be an array. Its first byte shows it, before any frame has come."""
         if self._unframed and begins_array(bytes(self._unframed[:_HEAD])) is not None:
             return False  # it was looked at before
         if begins_array(bytes(self._unframed or b"") + data[:_HEAD]):
@@ -160,14 +160,14 @@ class ReplyDecoder:
                     continue
             if self.has_ended and frame.data != DONE:
                 self.late.append(f"/{self._index}")
-            told = self._reader.feed(frame)
-            if told and type(told[-1]) is Ended:
+            found = self._reader.feed(frame)
+            if found and type(found[-1]) is Ended:
                 self.has_ended = True
                 name = self._dialect.error_event
-                is_error = not self.was_cut and any(type(event) is Failed for event in told)
+                is_error = not self.was_cut and any(type(event) is Failed for event in found)
                 self.has_unnamed_error = is_error and bool(name) and frame.event != name
             self._index += 1
-            events += told
+            events += found
         return events
 
 

@@ -1,6 +1,6 @@
 """Signatures and encrypted reasoning on their way through a client that speaks another dialect.
 
-A seal means something to the provider that made it and to nobody else. In a reply to a client of another dialect it
+A signature means something only to the provider that made it. In a reply to a client of another dialect it
 travels in that dialect's own field, wrapped so that it names its maker; when the client sends it back it is unwrapped,
 and only the maker's dialect gets it again. It is never offered to another provider as if it were that provider's own.
 """

@@ -91,10 +91,10 @@ class StreamTranslation:
             self._note(event)
             if self._model and isinstance(event, Started):
                 event = msgspec.structs.replace(event, model=self._model)
-            for told in [event] if self._restorer is None else self._restorer.feed(event):
-                self._fold.add(told)
+            for restored in [event] if self._restorer is None else self._restorer.feed(event):
+                self._fold.add(restored)
                 if self._writer is not None:
-                    out.append(self._writer.feed(told))
+                    out.append(self._writer.feed(restored))
         return b"".join(out)
 
     def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
@@ -108,7 +108,7 @@ class StreamTranslation:
         return events
 
     def _note(self, event: StreamEvent) -> None:
-        """What no other dialect can carry, and what nobody can read."""
+        """What no other dialect can carry, and what cannot be read."""
         if isinstance(event, FrameBroken) and not self._is_verbatim:
             self.report.lose(event.at, "a frame", f"it cannot be read: {event.message}", "content")
         elif not self._is_foreign:

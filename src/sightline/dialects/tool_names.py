@@ -2,7 +2,7 @@
 
 A custom tool becomes a function with one string argument; a tool in a namespace gets a flat name, and a name that the
 target refuses another one. All of it follows from the client's own request and the target's rule, so a reply needs
-nothing but these to be told in the client's terms.
+nothing but these to be written in the client's terms.
 """
 
 import hashlib
@@ -110,7 +110,7 @@ def with_wire_names(
 def function_names_of_built_ins(request: Request) -> dict[str, str]:
     """The names of the functions that stand for built-in tools; one whose name is taken by another tool gets a new one.
 
-    It follows from the request alone, so that the reply is told in the same terms.
+    It follows from the request alone, so that the reply is written in the same terms.
     """
     taken = {flat_name(tool.name, tool.namespace) for tool in request.tools if not isinstance(tool, OpaqueTool)}
     names: dict[str, str] = {}
@@ -155,7 +155,7 @@ def flat_name(name: str, namespace: str | None) -> str:
 
 
 def function_for(tool: CustomTool) -> FunctionTool:
-    """The function that stands for a custom tool; the grammar is told to the model in words."""
+    """The function that stands for a custom tool; the grammar is described to the model."""
     description = tool.description or ""
     if tool.grammar is not None:
         rule = f"The input must follow this {tool.grammar.syntax} grammar:\n{tool.grammar.definition}"
@@ -172,11 +172,11 @@ def function_for(tool: CustomTool) -> FunctionTool:
 def function_instead(tool: CustomTool, place: str, report: Report, target: str) -> FunctionTool:
     """The function that stands for a custom tool where there are only functions, and in the report what that changes.
 
-    `place` is where the function stands in the document that is written.
+    `place` is that of the function in the document that is written.
     """
     report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
     if tool.grammar is not None:
-        report.lose(tool.at, "that a grammar is enforced", f"{target} cannot; the model is told it in words", "option")
+        report.lose(tool.at, "that a grammar is enforced", f"{target} cannot; it is described to the model", "option")
         report.add(f"{place}/description", "the grammar in words", f"{target} has no field for a grammar")
     return function_for(tool)
 

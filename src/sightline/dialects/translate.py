@@ -132,4 +132,4 @@ def restore_names(events: list[StreamEvent], request: Request | None, rule: Name
     if request is None:
         return events
     restorer = NameRestorer(request, rule)
-    return [told for event in events for told in restorer.feed(event)]
+    return [restored for event in events for restored in restorer.feed(event)]

@@ -18,7 +18,7 @@ TOOL_NAME = "tool_name"
 def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
     """Results that answer no call, and calls that nothing answers.
 
-    `adjacent`: the answers must come before anybody else speaks. Otherwise they may come anywhere later.
+    `adjacent`: the results must follow the calls directly. Otherwise they may come anywhere later.
     """
     problems: list[Problem] = []
     waiting: dict[str, ToolCall] = {}
@@ -40,7 +40,7 @@ def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
 
 
 def _may_wait(role: str, part: Part) -> bool:
-    """Whether this can stand between a call and its result without anybody having spoken."""
+    """Whether this may be between a call and its result without counting as a turn."""
     return isinstance(part, CacheBreakpoint) or (role == "assistant" and isinstance(part, ToolCall))
 
 

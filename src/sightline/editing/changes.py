@@ -140,7 +140,7 @@ class _Cascade:
 
     def _reasoning(self) -> None:
         """An item of reasoning goes with what it led to, where reasoning is an item."""
-        if self._reading.name != "openai-responses":
+        if not dialect(self._reading.name).editing.drops_reasoning:
             return
         messages = self._request.messages
         before = [message for message in messages if not self._before.holds(message.at)]
@@ -154,7 +154,7 @@ class _Cascade:
 
     def _drop_orphan_text(self) -> None:
         """Where two turns of the model must not follow each other, what was said to a call that is gone goes too."""
-        if self._reading.name != "gemini":
+        if not dialect(self._reading.name).editing.alternates:
             return
         after = [message for message in self._request.messages if not self.holds(message.at)]
         for message, follower in pairwise(after):
@@ -209,20 +209,16 @@ def _is_reasoning(message: Message) -> bool:
 
 def _thoughts(request: Request) -> Iterator[list[Part]]:
     """The pieces of each thought that is split into pieces: one without the others is refused."""
-    if request.dialect != "gemini":
-        return
+    keys = dialect(request.dialect).editing.signature_keys
     pieces: list[Part] = []
     for message in request.messages:
         for part in message.parts:
-            if isinstance(part, Opaque) and part.mirrored:
+            if keys and isinstance(part, Opaque) and part.mirrored:
                 pieces.append(part)
-                is_sealed = isinstance(part.value, dict) and bool(part.value.keys() & _SEALS)
+                is_sealed = isinstance(part.value, dict) and not keys.isdisjoint(part.value)
                 if is_sealed:
                     yield pieces
                     pieces = []
-
-
-_SEALS = {"thoughtSignature", "thought_signature"}
 
 
 Change: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch

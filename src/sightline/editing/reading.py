@@ -86,16 +86,6 @@ def _role(value: Json) -> tuple[str, str]:
     return "", ""
 
 
-CONTAINERS: Mapping[str, str] = {
-    "openai-chat": "messages",
-    "anthropic": "messages",
-    "openai-responses": "input",
-    "gemini": "contents",
-    "raw": "messages",
-}
-"""Where each dialect keeps the conversation."""
-
-
 class DocumentReading:
     """A document and the request that it asks; `request` is None where the dialect cannot read it, `fault` says why."""
 
@@ -121,7 +111,7 @@ class DocumentReading:
     @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation; a list without an object around it is that list."""
-        return "" if isinstance(self.document, list) else f"/{CONTAINERS[self.name]}"
+        return "" if isinstance(self.document, list) else f"/{dialect(self.name).editing.container}"
 
 
 Outline = Sequence[tuple[str, Sequence[str]]]

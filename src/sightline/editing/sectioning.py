@@ -123,7 +123,9 @@ class Sectioning:
     def _part(self, part: Part, message: Message, named: PartIds) -> SectionPart:
         kind = type_of(part)
         name = named.parts[part_key(kind, part.at, message.at)]
-        return self._make_part(name, kind, part.at, words_of(part, self._reading.document), **details_of(part))
+        return self._make_part(
+            name, kind, part.at, words_of(part, self._reading.document, self._reading.name), **details_of(part)
+        )
 
     def _make_part(self, part: str, kind: PartType, at: str, words: EditableText, **details: Any) -> SectionPart:
         is_deleted = self._deletions.holds(at)

@@ -1,8 +1,8 @@
 """What an operation is about: the section and part of its ids, and a new text or role written there."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
+from sightline.dialects.registry import dialect
 from sightline.editing.deletions import edit_refusal
 from sightline.editing.document import WholeDocument
 from sightline.editing.reading import OPTIONS, OTHER, TOOLS, options_of, part_key, tools_of, type_of
@@ -73,58 +73,22 @@ def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget
     return EditTarget((places[0],), option=places[0]) if places else None
 
 
-_WORDS: Mapping[str, Json] = {role: role for role in ("system", "developer", "user", "assistant")}
-ROLES: Mapping[str, Mapping[str, Json]] = {
-    "openai-chat": _WORDS,
-    "openai-responses": _WORDS,
-    "anthropic": {"user": "user", "assistant": "assistant", "system": "system"},
-    "gemini": {"user": "user", "assistant": "model"},
-    "raw": {"system": 0, "user": 1, "assistant": 2},
-}
-"""The value of the field `role` for each role that a message can be given."""
-
-
-def text_part(name: str, role: str, text: str) -> JsonObject:
-    """A part that holds these words."""
-    match name:
-        case "gemini":
-            return {"text": text}
-        case "raw":
-            return {"type": 1, "text": text}
-        case "openai-responses" if role == "assistant":
-            return {"type": "output_text", "text": text, "annotations": []}
-        case "openai-responses":
-            return {"type": "input_text", "text": text}
-        case _:
-            return {"type": "text", "text": text}
-
-
 def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:
     """The members of an item that change with its role."""
-    known = ROLES[name]
+    editing = dialect(name).editing
+    known = editing.roles
     if role not in known:
         raise edit_refusal(f"no message of {name} can be given the role {role!r}", f"Known here: {', '.join(known)}.")
     if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts):
         raise edit_refusal("this has no role of its own to change", "Move its words into a message first.")
-    if "role" not in item and name != "gemini":
+    if "role" not in item and not editing.adds_role:
         raise edit_refusal("this has no role of its own to change", "Only a message has one.")
     changed: JsonObject = {} if item.get("role") == known[role] else {"role": known[role]}
     content = item.get("content")
-    if name == "openai-responses" and isinstance(content, list):
-        respoken = [_respoken(part, role) for part in content]
-        changed |= {} if respoken == content else {"content": respoken}
+    if isinstance(content, list):
+        respelled = [editing.respell_part(part, role) for part in content]
+        changed |= {} if respelled == content else {"content": respelled}
     return changed
-
-
-def _respoken(part: Json, role: str) -> Json:
-    """A text of the Responses API under the name that it has in this role."""
-    if not isinstance(part, dict) or part.get("type") not in ("input_text", "output_text"):
-        return part
-    kind = "output_text" if role == "assistant" else "input_text"
-    if part["type"] == kind:
-        return part
-    kept = {key: value for key, value in part.items() if key not in ("annotations", "logprobs")}
-    return {**kept, "type": kind, **({"annotations": []} if role == "assistant" else {})}
 
 
 _ONE_BY_ONE = "Edit its parts one by one, or a value by its place."
@@ -134,7 +98,7 @@ def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDo
     """The document with this text where the target's was."""
     document = whole.reading.document
     if target.part is not None:
-        return _write_over_leaves(whole, [words_of(target.part, document)], text)
+        return _write_over_leaves(whole, [words_of(target.part, document, whole.reading.name)], text)
     if target.tool is not None:
         return _write_over_leaves(whole, [words_of_tool(target.tool, document)], text)
     if target.option is not None:
@@ -150,7 +114,8 @@ def _replace_message_text(whole: WholeDocument, message: Message, text: str) -> 
     paired: list[Part] = [part for part in live if isinstance(part, (ToolCall, ToolResult))]
     chosen = words or (paired if len(paired) == 1 else [])
     if chosen:
-        return _write_over_leaves(whole, [words_of(part, whole.reading.document) for part in chosen], text)
+        reading = whole.reading
+        return _write_over_leaves(whole, [words_of(part, reading.document, reading.name) for part in chosen], text)
     if not can_gain_text(message, whole.deletions):
         raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
     return _with_front(whole, message, text) if text else whole
@@ -182,11 +147,11 @@ def _write_leaf(whole: WholeDocument, leaf: Leaf, text: str) -> WholeDocument:
 
 def _with_front(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
     """A message without words gets one part of them, in front."""
-    name, item = whole.reading.name, resolve(whole.reading.document, message.at)
-    part = text_part(name, message.role, text)
+    editing, item = dialect(whole.reading.name).editing, resolve(whole.reading.document, message.at)
+    part = editing.text_part(message.role, text)
     if isinstance(item, list):
         return whole.insert(join(message.at, 0), part)
-    key = "parts" if name == "gemini" else "content"
+    key = editing.parts_key
     held = item.get(key) if isinstance(item, dict) else None
     place = join(message.at, key)
     if isinstance(held, list):

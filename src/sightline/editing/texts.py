@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from sightline.dialects.dialect import LeafPaths
+from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
@@ -20,21 +22,6 @@ from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 
-_ARGUMENTS = (
-    ("arguments",),
-    ("function", "arguments"),
-    ("custom", "input"),
-    ("input",),
-    ("functionCall", "args"),
-    ("function_call", "args"),
-)
-"""The paths to a call's arguments, in every dialect."""
-_ACTIONS = (("action",), ("operation",), ("actions",), ("arguments",))
-"""The paths to what a call of a built-in tool asks for."""
-_RESPONSES = (("functionResponse", "response"), ("function_response", "response"))
-_OUTPUTS = (("output",), ("tools",))
-"""The paths to what a built-in tool answered."""
-_THOUGHTS = (("thinking",), ("text",), ("value", "thinking", "text"))
 _SEALS = (b'"encrypted', b'"signature"', b'"thoughtSignature"', b'"thought_signature"')
 
 
@@ -70,20 +57,21 @@ class EditableText(msgspec.Struct, frozen=True):
         return any(leaf.is_json for leaf in self.leaves)
 
 
-def words_of(part: Part, document: Json) -> EditableText:
-    """The words of a part that was read from this document."""
+def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
+    """The text of a part that was read from this document of this dialect."""
+    paths = dialect(dialect_name).editing.leaves
     match part:
         case Text():
             return EditableText(tuple(_strings(part.at, "text", document)), reason=_reason_if_signed(part.signature))
         case Refusal():
             return EditableText(tuple(_strings(part.at, "refusal", document)))
         case Thinking():
-            return _thought(part, document)
+            return _thought(part, document, paths)
         case ToolCall():
-            leaf = _arguments(part, document)
+            leaf = _arguments(part, document, paths)
             return EditableText((leaf,) if leaf else (), part.arguments, _reason_if_signed(part.signature))
         case ToolResult():
-            return _result(part, document)
+            return _result(part, document, paths)
         case Opaque():
             return _opaque(part)
         case _:
@@ -119,28 +107,28 @@ def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
         yield Leaf(at, value)
 
 
-def _thought(part: Thinking, document: Json) -> EditableText:
+def _thought(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
     if part.signature is not None or part.signed_by is not None:
         return EditableText(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
     value = resolve(document, part.at)
     if value == part.text:
         return EditableText((Leaf(part.at, part.text),))
-    for path in _THOUGHTS:
+    for path in paths.thinking:
         if _follow(value, path) == part.text:
             return EditableText((Leaf(join(part.at, *path), part.text),))
     return EditableText(text=part.text, reason="It is in several pieces: edit each by its place.")
 
 
-def _arguments(part: ToolCall, document: Json) -> Leaf | None:
+def _arguments(part: ToolCall, document: Json, paths: LeafPaths) -> Leaf | None:
     value = resolve(document, part.at)
-    for path in _ARGUMENTS if part.kind not in BUILT_IN else _ACTIONS:
+    for path in paths.arguments if part.kind not in BUILT_IN else paths.actions:
         found = _follow(value, path)
         if isinstance(found, str):
             return Leaf(join(part.at, *path), found)
         if isinstance(found, dict | list):
             return Leaf(join(part.at, *path), as_text(found), is_json=True)
     # A call may leave its arguments out, or say null.
-    for *above, last in _ARGUMENTS:
+    for *above, last in paths.arguments:
         holder = _follow(value, tuple(above))
         if above and isinstance(holder, dict):
             is_json = last == "args"
@@ -149,12 +137,12 @@ def _arguments(part: ToolCall, document: Json) -> Leaf | None:
     return None
 
 
-def _result(part: ToolResult, document: Json) -> EditableText:
+def _result(part: ToolResult, document: Json, paths: LeafPaths) -> EditableText:
     leaves = [leaf for each in part.parts if isinstance(each, Text) for leaf in _strings(each.at, "text", document)]
     if leaves:
         return EditableText(tuple(leaves))
     value = resolve(document, part.at)
-    for path in _RESPONSES if part.kind not in BUILT_IN else _OUTPUTS:
+    for path in paths.responses if part.kind not in BUILT_IN else paths.outputs:
         found = _follow(value, path)
         if isinstance(found, str):
             return EditableText((Leaf(join(part.at, *path), found),))

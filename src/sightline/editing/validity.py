@@ -14,7 +14,7 @@ from sightline.catalog.facts import Facts, Modality
 from sightline.catalog.fitting import is_begun, misfits
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
-from sightline.dialects.registry import dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.validity import is_object
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING, Fix, fixes_for
@@ -89,7 +89,6 @@ def _seals(draft: Draft) -> dict[str, list[Seal]]:
 
 
 _WORDS: dict[Modality, str] = {"image": "pictures", "pdf": "documents", "audio": "sound"}
-_DEMANDING = "gemini"
 _RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 
@@ -140,14 +139,16 @@ def argument_problems(request: Request) -> Iterator[Problem]:
 
 def schema_problems(request: Request) -> Iterator[Problem]:
     """Parameters of tools that are no schema of an object."""
+    spoken = find_dialect(request.dialect)
+    is_strict = spoken is not None and spoken.rules.needs_declared_properties
     for tool in request.tools:
         if isinstance(tool, FunctionTool) and tool.schema:
-            for words, is_fatal in _schema_faults(tool.schema, is_strict=bool(tool.strict), dialect=request.dialect):
+            for words, is_fatal in _schema_faults(tool.schema, is_strict=is_strict or bool(tool.strict)):
                 text = f"the parameters of {tool.name!r} {words}"
                 yield Problem(tool.at, text, "error" if is_fatal else "warning")
 
 
-def _schema_faults(schema: JsonObject, *, is_strict: bool, dialect: str) -> Iterator[tuple[str, bool]]:
+def _schema_faults(schema: JsonObject, *, is_strict: bool) -> Iterator[tuple[str, bool]]:
     kind = schema.get("type")
     if kind is None:
         yield "do not say that they are an object", False
@@ -166,11 +167,7 @@ def _schema_faults(schema: JsonObject, *, is_strict: bool, dialect: str) -> Iter
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         yield "require something that is no list of names", True
         return
-    yield from (
-        (f"require {name!r}, which is no property", is_strict or dialect == _DEMANDING)
-        for name in required
-        if name not in properties
-    )
+    yield from ((f"require {name!r}, which is no property", is_strict) for name in required if name not in properties)
 
 
 def _says_object(kind: Json) -> bool:

@@ -8,9 +8,9 @@ from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, WholeBody
 from sightline.exchange.outbound import HOP_BY_HOP
-from sightline.exchange.redaction import Masking
 from sightline.transport.sender import RawHeaders
 from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Masking
 
 _FRAMING = frozenset(name.encode() for name in HOP_BY_HOP) | {b"content-length", b"proxy-connection"}
 _JSON = (b"content-type", b"application/json")

@@ -1,16 +1,14 @@
 """A client's request as the server understood it, before anything was decided about it."""
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
 
+from sightline.dialects.registry import dialect
 from sightline.model.json import JsonObject
 from sightline.transport.retry import LONGEST_WAIT
-
-_SSE = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
 
 TextHeaders = tuple[tuple[str, str], ...]
 
@@ -57,7 +55,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     @property
     def wants_array(self) -> bool:
         """Whether its stream is to be one JSON array: Google's are, unless server-sent events are asked for."""
-        return self.is_stream and self.dialect == "gemini" and not _SSE.search(self.query)
+        return self.is_stream and dialect(self.dialect).clients.streams_array(self.query)
 
     def headers_by_name(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

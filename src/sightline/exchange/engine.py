@@ -8,6 +8,7 @@ import msgspec
 
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import read_token_count
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard, refuse
 from sightline.exchange.answer_reading import read_answer as hear
@@ -176,7 +177,7 @@ def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
 def _with_length(reply: Reply, prepared: Prepared) -> Reply:
     """The reply, cut where it was cut: some servers say of a Responses reply that it is complete all the same."""
     choice, usage, most = reply.choice, reply.usage, prepared.request.options.max_tokens
-    if prepared.choice.provider.quirks.reports_length or prepared.dialect != "openai-responses":
+    if prepared.choice.provider.quirks.reports_length or not dialect(prepared.dialect).rules.may_hide_length:
         return reply
     if choice.finish != "stop" or most is None or usage is None or (usage.output_tokens or 0) < most:
         return reply

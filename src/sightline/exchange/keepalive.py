@@ -29,10 +29,6 @@ TICK = 10.0
 """Seconds between two signs of life, and before the first: faults can have a status as long as nothing was said."""
 
 _EVENTS = "text/event-stream"
-_COMMENT = b": held\n\n"
-_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-_BLANK = b"\n\n"
-_EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
 
 
 def can_tick(asked: ClientRequest) -> bool:
@@ -41,23 +37,13 @@ def can_tick(asked: ClientRequest) -> bool:
 
 
 def sign_of_life(asked: ClientRequest) -> bytes:
-    """What the readers of this stream take for life and for nothing else.
-
-    A comment is what the standard has for it. Google's readers take one for an error, but pass over blank lines; and
-    Codex counts only events, of which it passes over those that it does not know, as OpenAI's own library does not.
-    """
-    if asked.dialect == "anthropic":
-        return _PING
-    if asked.dialect == "gemini":
-        return _BLANK
-    named = asked.headers_by_name()
-    is_codex = any(named.get(name, "").lower().startswith("codex") for name in ("user-agent", "originator"))
-    return _EVENT if is_codex and asked.dialect == "openai-responses" else _COMMENT
+    """The frame that keeps a waiting stream of this client open."""
+    return dialect(asked.dialect).clients.keep_alive(asked.headers_by_name())
 
 
 def wants_usage(asked: ClientRequest) -> bool:
     """Whether the client takes the counts of a stream; only those of one dialect have to ask for them."""
-    if asked.dialect != "openai-chat" or not asked.is_stream:
+    if not asked.is_stream or not dialect(asked.dialect).clients.asks_for_usage:
         return True
     try:
         return bool(dialect(asked.dialect).read_request(decode(asked.body)).options.include_usage)

@@ -17,16 +17,15 @@ from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.prepare import target_of
-from sightline.exchange.redaction import parameters
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.call import HttpRequest, RequestTemplate, Told, Variable
+from sightline.wire.call import HttpRequest, RequestTemplate, TemplateValue, Variable, can_stray
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
-from sightline.wire.url_path import can_stray
+from sightline.wire.secrets import parameters
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
@@ -187,9 +186,9 @@ def _is_ours(parameter: str, provider: Provider) -> bool:
 
 def _headers(
     asked: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
-) -> list[tuple[str, Told]]:
+) -> list[tuple[str, TemplateValue]]:
     """The client's headers in their order, and what is configured in place of theirs of the same name."""
-    ours: list[tuple[str, Told]] = list(provider.headers.items())
+    ours: list[tuple[str, TemplateValue]] = list(provider.headers.items())
     ours += [(name, Variable(each)) for name, each in provider.env_headers.items() if variables.get(each, "").strip()]
     gone = {name.lower() for name, _ in ours}
     if provider.key_env:
@@ -200,7 +199,7 @@ def _headers(
             ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     if not is_untouched:
         gone.add("content-encoding")
-    passed: list[tuple[str, Told]] = [
+    passed: list[tuple[str, TemplateValue]] = [
         (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
         for name, value in end_to_end(asked.headers)
         if name.lower() not in gone
@@ -243,21 +242,7 @@ def _refuse_kept_state(asked: ClientRequest, client: Request) -> None:
         kept.append("previous_response_id")
     if not kept:
         return
-    hint = "Send the whole conversation with each request."
-    if asked.dialect == "anthropic":
-        raise Fault(
-            Code.INVALID_REQUEST,
-            "threads are not supported by the provider of this request",
-            hint=hint,
-            details={"details": {"error_code": "thread_unsupported_request"}},
-        )
-    raise Fault(
-        Code.INVALID_REQUEST,
-        f"{kept[0]} is not known to the provider of this request; send the whole conversation",
-        hint=hint,
-        pointer=f"/{kept[0]}",
-        details={"param": kept[0], "code": "previous_response_not_found"},
-    )
+    raise dialect(asked.dialect).clients.state_fault(kept[0])
 
 
 def _lossy(report: Report, spoken: str) -> Fault:

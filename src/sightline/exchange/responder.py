@@ -18,7 +18,6 @@ from sightline.exchange.exchange import Journey
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.recorder import Recorder
-from sightline.exchange.redaction import Masking
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
 from sightline.exchange.request_counter import RequestCounter, read_count
 from sightline.exchange.split_keys import FrameMasking
@@ -34,6 +33,7 @@ from sightline.transport.clock import Clock
 from sightline.transport.http.client import READ_LIMIT, Response
 from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, without
 from sightline.wire.jsontext import decode, encode
+from sightline.wire.secrets import Masking
 
 LARGEST_BODY = 2 * 1024 * 1024
 """A larger one takes longer to count than its lesson is worth."""

@@ -12,9 +12,8 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.provider import DialectName, Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
-from sightline.exchange.redaction import parameters
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
-from sightline.wire.secrets import without_scheme
+from sightline.wire.secrets import parameters, without_scheme
 
 HasKey = Callable[[Provider], bool]
 

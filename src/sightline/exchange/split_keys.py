@@ -8,8 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from sightline.exchange.redaction import Masking, spellings
-from sightline.wire.secrets import MASK, SHORTEST
+from sightline.wire.secrets import MASK, SHORTEST, Masking, spellings
 
 _SURE: Final = 8
 """So many letters of a key are looked for one by one; behind them, whatever stands there is looked at closely."""

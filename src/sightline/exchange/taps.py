@@ -9,12 +9,12 @@ from sightline.dialects.stream_translation import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.recorder import Recorder
-from sightline.exchange.redaction import Masking
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Masking
 from sightline.wire.sse import SseDecoder, encode_frame
 
 _NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')

@@ -1,13 +1,14 @@
 """The fields that a filter can ask for, and their values: numbers, times and dates as people write them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 from typing import get_args
 
+from sightline.dialects.registry import names
 from sightline.filters.expression import DateTerm, NumberTerm, Operator, TextTerm
 from sightline.model.exchange import State
 
@@ -39,14 +40,14 @@ class FilterScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterField:
-    """`letter` is its short form, `aliases` are other names, `choices` the only values there are, if they are few."""
+    """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few."""
 
     name: str
     kind: Kind
     meaning: str
     letter: str = ""
     aliases: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
+    values: Callable[[], tuple[str, ...]] = tuple
     scopes: frozenset[FilterScope] = frozenset(FilterScope)
 
     @property
@@ -57,18 +58,17 @@ class FilterField:
 
 _CHAT = frozenset({FilterScope.CHAT})
 _LISTS = frozenset({FilterScope.CHAT, FilterScope.TRAFFIC})
-DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
 
 FIELDS: tuple[FilterField, ...] = (
     FilterField("id", Kind.TEXT, "the id of the exchange"),
     FilterField("model", Kind.TEXT, "the model that was asked for", "m"),
     FilterField("provider", Kind.TEXT, "the provider that it went to"),
-    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", choices=DIALECTS),
+    FilterField("dialect", Kind.TEXT, "the dialect that the client speaks", values=names),
     FilterField("session", Kind.TEXT, "the label of the traffic that it belongs to"),
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself"),
     FilterField("path", Kind.TEXT, "the path that the client called"),
     FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`"),
-    FilterField("state", Kind.TEXT, "where it stands", choices=get_args(State)),
+    FilterField("state", Kind.TEXT, "where it stands", values=lambda: get_args(State)),
     FilterField("finish", Kind.TEXT, "why the reply ended"),
     FilterField("fault", Kind.TEXT, "the code of the error that it ended in"),
     FilterField("error", Kind.YES_NO, "it failed, or the client got a status of 400 or more", "e"),
@@ -93,7 +93,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("topic", Kind.TOPIC, "the topic that a pair belongs to", "t", scopes=_CHAT),
     FilterField("stars", Kind.NUMBER, "stars, 0 to 3", "s", ("star",), scopes=_CHAT),
     FilterField(
-        "flag", Kind.TEXT, "blue or grey; `b` and `g` are short for them", choices=("blue", "grey"), scopes=_CHAT
+        "flag", Kind.TEXT, "blue or grey; `b` and `g` are short for them", values=lambda: ("blue", "grey"), scopes=_CHAT
     ),
     FilterField("attachments", Kind.NUMBER, "how many files hang on it; `i` is short for at least one", scopes=_CHAT),
     FilterField("context", Kind.CONTEXT, "what is sent with the next question", "o", scopes=_CHAT),

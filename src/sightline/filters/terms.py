@@ -223,10 +223,10 @@ def _refuse_ordering(comparison: FieldComparison, what: str) -> None:
 def _text_term(comparison: FieldComparison) -> Expression:
     _refuse_ordering(comparison, "a text")
     pattern, field = canonical(comparison.value.text), comparison.field
-    if field.choices and pattern and not any(fits(pattern, choice) for choice in field.choices):
+    if (choices := field.values()) and pattern and not any(fits(pattern, choice) for choice in choices):
         raise comparison.bad_value(
             f"there is no {field.name} {quote_word(comparison.value.text)}",
-            nearest(comparison.value.text, field.choices),
+            nearest(comparison.value.text, choices),
         )
     return TextTerm(field.name, pattern)
 

@@ -159,7 +159,7 @@ def _fields(begun: str, start: int, scope: FilterScope, first: Sequence[str]) ->
 
 def _values(field: FilterField, begun: str, start: int, known: Mapping[str, Sequence[str]]) -> Iterator[Completion]:
     wanted = begun.lower()
-    for value in (*field.choices, *_USUAL.get(field.kind, ())):
+    for value in (*field.values(), *_USUAL.get(field.kind, ())):
         if value.startswith(wanted):
             yield Completion(f"{field.name}:{value}", value, field.meaning, start)
     found = [value for value in _others(known.get(field.name, ())) if wanted in value.lower()]

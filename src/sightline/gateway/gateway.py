@@ -12,17 +12,19 @@ import msgspec
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.dialects.faults import status_of
+from sightline.dialects.paths import dialect_of_model_paths
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.client_response import ClientResponse, RequestHandler
-from sightline.gateway.models import for_codex, list_models, model_json, model_list_json, one
+from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
+from sightline.wire.call import can_stray
 from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import MOST_LEVELS, decode, encode, may_be_deep
-from sightline.wire.url_path import can_stray
 
 _SAME = bytes.maketrans(b"{}", b"[]")
 _WORDS = bytes(sorted(set(range(256)) - set(b'[]{}"')))
@@ -237,11 +239,12 @@ class Gateway:
         if place.kind == "unknown":
             return refusal_response(_caller(scope, place), no_such_path(method, place.path))
         if place.kind == "ask":
-            if place.dialect == "openai-responses" and header(scope["headers"], b"upgrade").lower() == "websocket":
-                return no_websocket()
+            is_websocket = header(scope["headers"], b"upgrade").lower() == "websocket"
+            if is_websocket and dialect(place.dialect).clients.tries_websocket:
+                return no_websocket(place.dialect)
             return wrong_method(place.dialect, method, "POST")
         if method == "POST" and ":" in place.model:  # how one dialect asks a model for something
-            return refusal_response(place.dialect or "gemini", no_such_path(method, place.path))
+            return refusal_response(place.dialect or dialect_of_model_paths(), no_such_path(method, place.path))
         if method not in _READING:
             return wrong_method(_caller(scope, place), method, "GET")
         return self._models(scope, place)
@@ -251,11 +254,11 @@ class Gateway:
         try:
             models = list_models(self._catalog, self._has_key, place.provider)
             if place.kind == "model":
-                return _json(model_json(one(models, place.model), spoken))
+                return _json(dialect(spoken).clients.show_model(one(models, place.model)))
         except Fault as fault:
             return refusal_response(spoken, fault)
         is_codex = b"client_version=" in scope["query_string"]
-        return _json(for_codex() if is_codex else model_list_json(models, spoken))
+        return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
 
 
 async def _hand_over(relayed: ClientResponse, send: Send) -> None:

@@ -1,27 +1,15 @@
 """The models that can be asked for here, in the shape that whoever asks expects."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from sightline.catalog.catalog import Catalog, facts_of
-from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider, Route
+from sightline.dialects.dialect import ListedModel
 from sightline.errors import Code, Fault
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import JsonObject
 
 _GLOB = frozenset("*?[")
-_NEVER = "1970-01-01T00:00:00Z"
-"""The catalogue does not say when a model was made, and the shapes demand a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedModel:
-    """One model under the name by which it is asked for."""
-
-    id: str
-    provider: str
-    facts: Facts
 
 
 def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str = "") -> list[ListedModel]:
@@ -87,50 +75,7 @@ def _of_route(catalog: Catalog, route: Route) -> Iterator[ListedModel]:
         yield ListedModel(name, route.provider, facts_of(catalog, route.provider, route.as_ or name))
 
 
-# --- shapes -----------------------------------------------------------------------------------------
-
-
-def model_list_json(models: list[ListedModel], dialect: str) -> JsonObject:
-    """The whole list."""
-    entries: list[Json] = [model_json(each, dialect) for each in models]
-    match dialect:
-        case "anthropic":
-            first, last = (models[0].id, models[-1].id) if models else (None, None)
-            return {"data": entries, "has_more": False, "first_id": first, "last_id": last}
-        case "gemini":
-            return {"models": entries}
-        case _:
-            return {"object": "list", "data": entries}
-
-
 def for_codex() -> JsonObject:
     """The list that Codex asks for. An entry would stand instead of what Codex knows of a model, its instructions and
     tools among it, and the catalogue knows neither; so there is none."""
     return {"models": []}
-
-
-def model_json(model: ListedModel, dialect: str) -> JsonObject:
-    """One model."""
-    facts = model.facts
-    match dialect:
-        case "anthropic":
-            entry: JsonObject = {
-                "type": "model",
-                "id": model.id,
-                "display_name": facts.title or model.id,
-                "created_at": _NEVER,
-            }
-            limits = {"max_input_tokens": facts.context_window, "max_tokens": facts.max_output}
-        case "gemini":
-            entry = {
-                "name": f"models/{model.id}",
-                "baseModelId": model.id,
-                "version": "001",
-                "displayName": facts.title or model.id,
-                "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
-            }
-            limits = {"inputTokenLimit": facts.context_window, "outputTokenLimit": facts.max_output}
-        case _:
-            entry = {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
-            limits = {}
-    return entry | {name: limit for name, limit in limits.items() if limit is not None}

@@ -10,23 +10,11 @@ from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
+from sightline.dialects.paths import dialect_by_client, dialect_by_prefix, dialect_by_version, match_path
+
 Kind = Literal["ask", "models", "model", "unknown"]
 
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|p)\d*)*")
-_METHOD = re.compile(r"(.+):(generateContent|streamGenerateContent|countTokens)", re.DOTALL)
-_GOOGLE = re.compile(r"v\d+(?:alpha|beta)\d*")
-
-_ASKS: dict[tuple[str, ...], tuple[str, bool]] = {
-    ("chat", "completions"): ("openai-chat", False),
-    ("responses",): ("openai-responses", False),
-    ("responses", "input_tokens"): ("openai-responses", True),
-    ("messages",): ("anthropic", False),
-    ("messages", "count_tokens"): ("anthropic", True),
-}
-"""The dialect of each path behind its version, and whether it counts tokens."""
-
-_FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "openai-chat"}
-"""What a path that is not known begins with tells the dialect of whoever asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +43,21 @@ def parse_path(raw: str) -> GatewayPath:
     version = ""
     while segments and _VERSION.fullmatch(segments[0]):
         version = segments.pop(0)
-    found = _ASKS.get(tuple(segments))
+    found = match_path(segments)
     if found is not None:
-        return GatewayPath("ask", path, found[0], counts=found[1], provider=provider, session=session)
+        return GatewayPath(
+            "ask", path, found.dialect, found.model, found.is_stream, found.counts, provider=provider, session=session
+        )
     if segments[:1] == ["models"]:
-        return _of_models("/".join(segments[1:]), path, version, provider, session)
-    dialect = _FAMILIES.get(segments[0] if segments else "", "gemini" if _GOOGLE.fullmatch(version) else "")
-    return GatewayPath("unknown", path, dialect, provider=provider, session=session)
+        model = "/".join(segments[1:])
+        kind: Kind = "model" if model else "models"
+        return GatewayPath(kind, path, dialect_by_version(version), model, provider=provider, session=session)
+    return GatewayPath("unknown", path, dialect_by_prefix(segments, version), provider=provider, session=session)
 
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
-    """The dialect that whoever asks speaks: as the path tells, else as its headers do."""
-    if place.dialect:
-        return place.dialect
-    names = {name for name, _ in headers}
-    if b"x-goog-api-key" in names or b"x-goog-api-client" in names or query.startswith("key=") or "&key=" in query:
-        return "gemini"
-    return "anthropic" if b"anthropic-version" in names else "openai-chat"
+    """The dialect of the client: as the path says, else as its headers and its query do."""
+    return place.dialect or dialect_by_client({name.decode("latin-1") for name, _ in headers}, query)
 
 
 def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
@@ -84,12 +70,3 @@ def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
             return prefixes, path
         prefixes[letter] = unquote(rest[0])
         path = "/" + (rest[1].lstrip("/") if len(rest) > 1 else "")
-
-
-def _of_models(rest: str, path: str, version: str, provider: str, session: str) -> GatewayPath:
-    if method := _METHOD.fullmatch(rest):
-        model, verb = method[1], method[2]
-        streams, counts = verb == "streamGenerateContent", verb == "countTokens"
-        return GatewayPath("ask", path, "gemini", model, streams, counts, provider, session)
-    dialect = "gemini" if _GOOGLE.fullmatch(version) else ""
-    return GatewayPath("model" if rest else "models", path, dialect, rest, provider=provider, session=session)

@@ -41,8 +41,8 @@ def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
     return refusal_response(spoken, fault, headers=[(b"allow", allowed.encode())])
 
 
-def no_websocket() -> WebResponse:
+def no_websocket(spoken: str) -> WebResponse:
     """Clients that begin with a WebSocket fall back to HTTP at once on this status, and on no other."""
     hint = "Send the request by POST; the answer streams as server-sent events."
     fault = Fault(Code.USAGE, "WebSockets are not served here", hint=hint, status=426)
-    return refusal_response("openai-responses", fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])
+    return refusal_response(spoken, fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])

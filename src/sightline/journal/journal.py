@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from sightline.errors import Code, Fault
-from sightline.exchange.redaction import Redaction
 from sightline.store.store import Line, Logbook
 from sightline.transport.race import run_to_end
 from sightline.wire.cache import BoundedCache
+from sightline.wire.secrets import Redaction
 
 Fact = TypeVar("Fact")
 State = TypeVar("State")

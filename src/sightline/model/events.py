@@ -136,7 +136,7 @@ class FieldReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
 
 
 class FrameBroken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="frame_broken"):
-    """A frame could not be read and was passed over. Whoever shows the answer goes on; whoever translates it stops."""
+    """A frame could not be read and was passed over. A reader that shows the answer continues; a translation stops."""
 
     at: str
     message: str

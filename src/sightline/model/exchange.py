@@ -139,7 +139,7 @@ class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"
 
 
 class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):
-    """Nobody waits for it any more, for this reason."""
+    """It was given up, for this reason."""
 
     reason: CancelReason = "client_gone"
 

@@ -57,4 +57,4 @@ OF_A_CONNECTION = frozenset(
 """Headers that speak about one connection, which only the one who makes it can decide about."""
 
 OF_A_BODY = frozenset({"content-encoding", "content-length", "host"})
-"""Headers that whoever sends a body sets by what it sends, and to whom."""
+"""Headers that the sender of a body sets, by the body and the address."""

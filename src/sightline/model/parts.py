@@ -64,7 +64,7 @@ class Citation(Value, frozen=True, tag=False):
 
 
 class Text(Value, frozen=True, tag="text"):
-    """Words. `signature` is a provider's seal over the part (`signed_by` names the dialect); nobody edits it."""
+    """Words. `signature` is a provider's seal over the part (`signed_by` names the dialect); it is never edited."""
 
     text: str = ""
     citations: tuple[Citation, ...] = ()

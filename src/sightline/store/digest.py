@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.model.events import Started
@@ -48,7 +48,6 @@ _ERRAND = re.compile(
     r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
 )
 _MOST_WORDS = 400
-_NAMES_REPLIES = "openai-responses"
 _HEAD = 1 << 14
 
 
@@ -66,7 +65,8 @@ def fingerprints(request: Request) -> list[bytes]:
 
 def names_replies(name: str) -> bool:
     """Whether a request of this dialect can name the last reply by its id."""
-    return name == _NAMES_REPLIES
+    spoken = find_dialect(name)
+    return spoken is not None and spoken.rules.names_last_reply
 
 
 def reply_id(name: str, data: bytes) -> str:
@@ -163,7 +163,7 @@ class Digest(msgspec.Struct, frozen=True):
 
 def digest_of(name: str, body: bytes) -> Digest:
     """What the request with this body tells; one that is not of its dialect is text all the same."""
-    if name not in NAMES:
+    if find_dialect(name) is None:
         return _unread(body)
     try:
         return _read(dialect(name).read_request(decode(body)))
@@ -195,7 +195,7 @@ def _read(request: Request) -> Digest:
 
 def reply_words(name: str, data: bytes) -> str:
     """The words of a raw reply in a dialect, content codings undone. What cannot be read is on record all the same."""
-    if name not in NAMES:
+    if find_dialect(name) is None:
         return _clip(data.decode("utf-8", "replace"))
     hearing = ReplyDecoder(dialect(name))
     try:

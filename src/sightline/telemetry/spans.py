@@ -15,7 +15,8 @@ from sightline.agent.core.limits import total_usage, usage_of
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of
-from sightline.dialects.registry import dialect
+from sightline.catalog.foreign_names import OPENTELEMETRY_NAMES
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
 from sightline.exchange.caller import SESSIONS
@@ -88,11 +89,6 @@ def _parts(parts: Iterable[Part]) -> Iterator[Json]:
 ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
 _CLIENT, _ERROR = 3, 2
 _PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
-_PROVIDERS: Mapping[str, str] = {
-    "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure": "azure.ai.openai", "bedrock": "aws.bedrock",
-    "mistral": "mistral_ai", "xai": "x_ai",
-}  # fmt: skip
-"""What the conventions call them, where that is not our name."""
 _PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 _OPTIONS: Mapping[str, str] = {
     "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed",
@@ -147,8 +143,9 @@ def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
     received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
     attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
     address, port = ("", None) if attempt is None else _server(attempt.url)
+    spoken = find_dialect((attempt or received).dialect)
     return {
-        "gen_ai.operation.name": "generate_content" if (attempt or received).dialect == "gemini" else "chat",
+        "gen_ai.operation.name": "chat" if spoken is None else spoken.operation,
         "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
         "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
         "server.address": address,
@@ -158,7 +155,7 @@ def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
 
 def provider_name(name: str) -> str:
     """A provider as the conventions call it."""
-    return _PROVIDERS.get(name, name)
+    return OPENTELEMETRY_NAMES.get(name, name)
 
 
 def _server(url: str) -> tuple[str, int | None]:

@@ -14,7 +14,8 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
-from sightline.dialects.registry import dialect
+from sightline.dialects.paths import served_dialects
+from sightline.dialects.registry import DEFAULT, dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -37,7 +38,6 @@ from sightline.wire.jsontext import MISFIT, decode, encode
 from sightline.wire.sse import SseDecoder
 
 MODEL = "scripted"
-DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 _HINT = "docs/guide/harness.md says how a script is written."
 
 
@@ -111,14 +111,15 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
-        dialect_name = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
+        dialect_name = wanted or self.dialect or next(iter(found.values()), DEFAULT)
         for name, each in found.items():
             if each != dialect_name:
                 hint = "A capture is played as it came; deltas can be said in any dialect."
                 raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {dialect_name}", hint=hint)
-        if dialect_name not in DIALECTS:
+        served = [each.name for each in served_dialects()]
+        if dialect_name not in served:
             raise Fault(
-                Code.USAGE, f"no model speaks {dialect_name!r}", hint=f"Those that do speak: {', '.join(DIALECTS)}."
+                Code.USAGE, f"no model speaks {dialect_name!r}", hint=f"Those that do speak: {', '.join(served)}."
             )
         return dialect_name
 
@@ -210,15 +211,9 @@ def _dialect_of(data: bytes, name: str) -> str:
         except Fault:
             continue
         if isinstance(value, dict):
-            kind = str(value.get("type", ""))
-            if "choices" in value:
-                return "openai-chat"
-            if kind.startswith("response."):
-                return "openai-responses"
-            if kind.startswith(("message_", "content_block_")):
-                return "anthropic"
-            if "candidates" in value:
-                return "gemini"
+            for each in served_dialects():
+                if each.owns_frame(value):
+                    return each.name
     raise Fault(Code.USAGE, f"{name} is neither a script nor a captured stream", hint=_HINT)
 
 

@@ -10,6 +10,8 @@ from itertools import accumulate
 from typing import Literal, assert_never
 
 from sightline.catalog.facts import Prices
+from sightline.dialects.dialect import CacheGroup
+from sightline.dialects.registry import find_dialect
 from sightline.model.comparison import of_message, of_part, of_parts, of_tool
 from sightline.model.json import Json
 from sightline.model.message import Message
@@ -21,15 +23,9 @@ from sightline.tokens.estimate import cost_of
 from sightline.tokens.estimator import Estimator
 
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
-_Group = Literal["format", "tools", "system", "settings"]
 
-# Anthropic keeps what comes before the messages although thinking or the choice of a tool change; OpenAI puts the
-# schema of the answer and the tools in front of all words.
-_ORDER: dict[str, tuple[_Group, ...]] = {
-    "anthropic": ("tools", "system", "settings"),
-    "gemini": ("system", "tools"),
-}
-_ANY_ORDER: tuple[_Group, ...] = ("format", "tools", "system")
+_ANY_ORDER: tuple[CacheGroup, ...] = ("format", "tools", "system")
+"""The order of a request that is in no dialect yet."""
 _SYSTEM_ROLES = ("system", "developer")
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt", "thread"})
 
@@ -128,7 +124,8 @@ class Prefix:
         yield Unit("model", "/model", {"model": request.model, "key": request.options.cache_key})
         others = (count for count, message in enumerate(messages) if message.role not in _SYSTEM_ROLES)
         count = next(others, len(messages))
-        for group in _ORDER.get(request.dialect, _ANY_ORDER):
+        spoken = find_dialect(request.dialect)
+        for group in _ANY_ORDER if spoken is None else spoken.cache.order:
             match group:
                 case "format":
                     yield Unit("format", _format_at(request), request.options.format)
@@ -275,7 +272,8 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     if previous.is_stateful or later.is_stateful:
         return NOTHING_KNOWN
     difference = _difference(previous, later, known)
-    is_marked = bool(previous.marks or later.marks) or later.request.dialect == "anthropic"
+    spoken = find_dialect(later.request.dialect)
+    is_marked = bool(previous.marks or later.marks) or (spoken is not None and spoken.cache.needs_marks)
     if is_marked:
         return _by_marks(previous, later, difference)
     cached = _cacheable(previous.tokens)

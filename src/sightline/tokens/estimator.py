@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from sightline.catalog.facts import Facts
+from sightline.dialects.registry import dialect as find_dialect
 from sightline.model.message import Message
 from sightline.model.parts import Part
 from sightline.model.request import Request
@@ -34,8 +35,9 @@ class Estimator:
         self._dialect = dialect
         self._calibration = calibration
         self._texts = TextCounter(facts)
-        self._messages = MessageCounter(facts, dialect, self._texts)
-        self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
+        rules = find_dialect(dialect).tokens
+        self._messages = MessageCounter(facts, rules, self._texts)
+        self._tools = ToolCounter(facts, rules, self._texts, self._messages)
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 

@@ -6,21 +6,17 @@ from its length. Nothing is decoded.
 
 import binascii
 import re
-from collections.abc import Mapping
 from math import ceil, floor, sqrt
 from typing import assert_never
 
 from sightline.catalog.facts import ImageCost
+from sightline.dialects.dialect import TokenRules
 from sightline.model.parts import FileId, Inline, Link, PlainText, Source
 from sightline.tokens.estimate import Estimate, between, exactly
 from sightline.tokens.text_count import TextCounter
 
 Rate = tuple[float, float, float]
 
-_PAGE: Mapping[str, Rate] = {"anthropic": (1000, 2200, 5000), "gemini": (250, 560, 1400)}
-_ANY_PAGE: Rate = (0, 900, 4500)
-_SECOND: Mapping[str, Rate] = {"gemini": (25, 32, 32)}
-_ANY_SECOND: Rate = (7, 10, 25)
 _SECOND_OF_FILM: Rate = (66, 263, 300)
 _PAGES_OF_A_BYTE: Rate = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
 _SECONDS_OF_A_BYTE: Rate = (1 / 48_000, 1 / 16_000, 1 / 1_000)
@@ -30,28 +26,28 @@ _OUT_OF_SIGHT: Rate = (0, 2_000, 200_000)
 _A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
 
 
-def count_media(source: Source, dialect: str, texts: TextCounter) -> Estimate:
+def count_media(source: Source, rules: TokenRules, texts: TextCounter) -> Estimate:
     """Tokens of a file that is not a picture."""
     match source:
         case PlainText():
             return texts.count(source.text) + between(0, _AROUND / 4, _AROUND)
         case Inline():
-            return _inline(source, dialect, texts)
+            return _inline(source, rules, texts)
         case Link() | FileId():
             return between(*_OUT_OF_SIGHT, "file of unknown size")
         case unreachable:
             assert_never(unreachable)
 
 
-def _inline(source: Inline, dialect: str, texts: TextCounter) -> Estimate:
+def _inline(source: Inline, rules: TokenRules, texts: TextCounter) -> Estimate:
     data = _decode_base64(source.data)
     kind = source.media_type.partition("/")[0]
     if kind == "audio":
-        return _times(_SECOND.get(dialect, _ANY_SECOND), _seconds(data), "seconds of sound")
+        return _times(rules.second, _seconds(data), "seconds of sound")
     if kind == "video":
         return _times(_SECOND_OF_FILM, _scale(_SECONDS_OF_FILM_IN_A_BYTE, len(data)), "seconds of film")
     if source.media_type == "application/pdf":
-        return _times(_PAGE.get(dialect, _ANY_PAGE), _pages(data), "pages")
+        return _times(rules.page, _pages(data), "pages")
     return texts.count(data.decode("utf-8", "replace")) + between(0, _AROUND / 4, _AROUND)
 
 

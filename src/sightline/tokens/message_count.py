@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import TokenRules
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, OutputFormat, PlainFormat, SchemaFormat
@@ -34,12 +35,6 @@ from sightline.wire.cache import BoundedCache
 
 _ROLE = 1
 _UNKNOWN_FRAME = (0, 4, 8)
-_AROUND_A_PICTURE = (0, 2, 6)
-_ANY_SHARES = (0.5, 1.0, 1.3)
-_JSON_SHARES = {"gemini": (0.05, 0.75, 2.0)}
-_AROUND_A_CALL = {"openai-chat": (2, 7, 14), "openai-responses": (2, 7, 16), "anthropic": (20, 38, 60)}
-_AROUND_A_RESULT = {"anthropic": (8, 14, 30)}
-_ANY_FRAME = (0, 6, 24)
 _LETTERS_OF_A_SEALED_TOKEN = 4
 
 
@@ -49,9 +44,9 @@ _REMEMBERED_FILES = 32
 class MessageCounter:
     """Counts messages for one model and one dialect."""
 
-    def __init__(self, facts: Facts, dialect: str, texts: TextCounter) -> None:
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter) -> None:
         self._facts = facts
-        self._dialect = dialect
+        self._rules = rules
         self._texts = texts
         self._files: BoundedCache[tuple[str, str], Estimate] = BoundedCache(_REMEMBERED_FILES)
 
@@ -71,7 +66,7 @@ class MessageCounter:
                 return self._texts.count(part.text)
             case Image():
                 size = image_size(part.source.data) if isinstance(part.source, Inline) else None
-                return count_image(self._facts.image, size, part.detail) + self._around_a_picture()
+                return count_image(self._facts.image, size, part.detail) + between(*self._rules.picture)
             case Document():
                 described = self._texts.count(part.title or "") + self._texts.count(part.context or "")
                 return self._file(part.source) + described
@@ -94,12 +89,12 @@ class MessageCounter:
     def json(self, value: Json) -> Estimate:
         """A value that its provider turns into text in its own way: more or less its JSON."""
         written = self._texts.count(json.dumps(value, ensure_ascii=False))
-        least, usual, most = _JSON_SHARES.get(self._dialect, _ANY_SHARES)
+        least, usual, most = self._rules.json_share
         return between(written.low * least, written.tokens * usual, written.high * most + 10, written.how)
 
     def _frame(self, message: Message) -> Estimate:
         facts = self._facts
-        if message.role == "system" and self._dialect == "anthropic":
+        if message.role == "system" and not self._rules.frames_system:
             return between(0, 0, _UNKNOWN_FRAME[1])
         if facts.message_tokens is None:
             return between(*_UNKNOWN_FRAME)
@@ -114,17 +109,14 @@ class MessageCounter:
 
     def _file(self, source: Source) -> Estimate:
         if not isinstance(source, Inline):
-            return count_media(source, self._dialect, self._texts)
+            return count_media(source, self._rules, self._texts)
         # An edit counts the whole request again, and decoding a file of some megabytes would be felt with every key.
         key = source.media_type, source.data
         known = self._files.get(key)
         if known is None:
-            known = count_media(source, self._dialect, self._texts)
+            known = count_media(source, self._rules, self._texts)
             self._files.put(key, known)
         return known
-
-    def _around_a_picture(self) -> Estimate:
-        return NOTHING if self._dialect.startswith("openai") else between(*_AROUND_A_PICTURE)
 
     def _thinking(self, part: Thinking) -> Estimate:
         """Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair."""
@@ -140,10 +132,10 @@ class MessageCounter:
         said = self._texts.count(part.name) + self._texts.count(part.arguments)
         # The arguments are put into the provider's own form: JSON loses its braces and quotes in some, gains in others.
         said = between(said.low * 0.6, said.tokens, said.high * 1.25, said.how)
-        return said + between(*_AROUND_A_CALL.get(self._dialect, _ANY_FRAME)) + self._signature(part.signature)
+        return said + between(*self._rules.call) + self._signature(part.signature)
 
     def _result(self, part: ToolResult) -> Estimate:
-        total = between(*_AROUND_A_RESULT.get(self._dialect, _ANY_FRAME))
+        total = between(*self._rules.result)
         if part.structured is not None:
             total += self.json(part.structured)
         for inner in part.parts:
@@ -264,9 +256,9 @@ _AROUND_A_TOOL = (0, 4, 12)
 class ToolCounter:
     """Counts tools and output formats for one model and one dialect."""
 
-    def __init__(self, facts: Facts, dialect: str, texts: TextCounter, messages: MessageCounter) -> None:
+    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter, messages: MessageCounter) -> None:
         self._facts = facts
-        self._dialect = dialect
+        self._rules = rules
         self._texts = texts
         self._messages = messages
 
@@ -311,7 +303,7 @@ class ToolCounter:
 
     def _once(self) -> Estimate:
         facts = self._facts
-        if self._dialect == "openai-chat" and facts.chat_tools_tokens is not None:
+        if self._rules.has_chat_tools and facts.chat_tools_tokens is not None:
             return self._estimate_hidden(facts.chat_tools_tokens)
         return (
             between(*_UNKNOWN_INSTRUCTIONS) if facts.tools_tokens is None else self._estimate_hidden(facts.tools_tokens)
@@ -333,7 +325,7 @@ class ToolCounter:
     def _schema(self, schema: JsonObject) -> Estimate:
         """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
         whole = self._messages.json(schema)
-        if self._dialect == "gemini":
+        if not self._rules.shows_schema:
             return between(0, 0, whole.high)
         if not self._declares:
             return whole

@@ -30,8 +30,7 @@ from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
-from sightline.wire.masking import redact_json, redact_text
-from sightline.wire.secrets import MASK
+from sightline.wire.secrets import MASK, redact_json, redact_text
 
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000

@@ -1,8 +1,10 @@
 """An HTTP request before its secrets are put in, so that it can be shown, printed and recorded as it is."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from sightline.errors import Code, Fault
 
@@ -19,14 +21,14 @@ class Variable:
     help: str = ""
 
 
-Told: TypeAlias = str | Variable
+TemplateValue: TypeAlias = str | Variable
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """What goes to the socket, secrets and all. Its repr shows none of them.
 
-    One that `is_passed_on` speaks for somebody else, and does not say that it is ours.
+    One that `is_passed_on` is a client's, and does not say that it is ours.
     """
 
     method: str
@@ -44,14 +46,14 @@ class RequestTemplate:
     """One HTTP request, with variables where the values are secrets or known only to the machine that sends it."""
 
     method: str
-    url: Told
-    headers: tuple[tuple[str, Told], ...]
+    url: TemplateValue
+    headers: tuple[tuple[str, TemplateValue], ...]
     body: bytes
     is_passed_on: bool = False
 
     def fill(self, environment: Mapping[str, str]) -> HttpRequest:
         """The request with every variable's value in its place."""
-        headers = [(name, _value(told, environment, Code.AUTH)) for name, told in self.headers]
+        headers = [(name, _value(value, environment, Code.AUTH)) for name, value in self.headers]
         return HttpRequest(
             self.method,
             _address(self.url, environment),
@@ -61,7 +63,7 @@ class RequestTemplate:
         )
 
 
-def _address(url: Told, environment: Mapping[str, str]) -> str:
+def _address(url: TemplateValue, environment: Mapping[str, str]) -> str:
     value = _value(url, environment, Code.CONFIG) or ""
     if isinstance(url, Variable) and not value.lower().startswith(("http://", "https://")):
         hint = "An address begins with https:// or http://."
@@ -69,7 +71,7 @@ def _address(url: Told, environment: Mapping[str, str]) -> str:
     return value
 
 
-def _value(template: Told, environment: Mapping[str, str], code: Code) -> str | None:
+def _value(template: TemplateValue, environment: Mapping[str, str], code: Code) -> str | None:
     if isinstance(template, str):
         return template
     value = environment.get(template.name, "").strip()
@@ -84,3 +86,27 @@ def _value(template: Told, environment: Mapping[str, str], code: Code) -> str | 
     if template.suffix.startswith("/"):
         value = value.rstrip("/")
     return f"{template.prefix}{value}{template.suffix}"
+
+
+_SEPARATOR = re.compile(r"[/\\]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
+_DOTS = frozenset({".", ".."})
+_MOST_CODINGS = 4
+"""A path that is percent-encoded more often than this hides something."""
+
+
+def can_stray(path: str) -> bool:
+    """Whether a server could take this path for another one than it seems to be.
+
+    That is so where it has a dot segment, a backslash or a control character, as it stands or percent-encoded, once or
+    several times over: proxies and servers differ in how often they decode, and some take a backslash for a slash and
+    pass over what follows a semicolon.
+    """
+    for _ in range(_MOST_CODINGS):
+        if _UNSAFE.search(path) or any(part.partition(";")[0] in _DOTS for part in _SEPARATOR.split(path)):
+            return True
+        plain = unquote(path)
+        if plain == path:
+            return False
+        path = plain
+    return True

@@ -72,7 +72,7 @@ class Decoding:
         out: list[bytes] = []
         data, self._head = self._head + data, b""
         if self._undoing is None and self._coding == "deflate" and len(data) < 2:
-            self._head = data  # which of the two forms it has stands in two bytes
+            self._head = data  # two bytes show which of the two forms it has
             return b""
         for start in range(0, len(data), _PIECE):
             self._take(data[start : start + _PIECE], out)

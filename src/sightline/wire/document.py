@@ -21,7 +21,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def document(self) -> Json:
-        """The parsed value; it is shared, so nobody changes it."""
+        """The parsed value; it is shared and must not be changed."""
         return jsontext.decode(self.data)
 
     def get(self, pointer: str) -> Json:

@@ -19,7 +19,7 @@ BOM = b"\xef\xbb\xbf"
 
 MOST_LEVELS = 1000
 _FRAMES = 4 * MOST_LEVELS
-"""Whoever walks over a value needs up to two frames a level, and stands some way down already."""
+"""A walk over a value needs up to two frames a level, and begins some way down already."""
 
 sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))  # decoders count with it too, and stop short of the limit
 
@@ -59,7 +59,7 @@ def encode(value: Json) -> bytes:
 
 
 def may_be_deep(data: bytes | str) -> bool:
-    """Whether so many lists and objects begin in it that they could stand in each other too deep."""
+    """Whether so many lists and objects begin in it that they could be nested too deep."""
     if isinstance(data, str):
         return data.count("[") + data.count("{") > MOST_LEVELS
     # What is to be taken out is searched for; `count` looks at each byte, which takes several times as long.

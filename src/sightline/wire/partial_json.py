@@ -2,7 +2,7 @@
 
 Arguments of tool calls stream in pieces of a few characters. Each piece is looked at once: the reader keeps only the
 open brackets, what may come next, and the last place where the text could be closed. From these the best value so
-far is made when somebody wants to see it.
+far is made when it is asked for.
 """
 
 import re
@@ -76,7 +76,7 @@ class PartialJson:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a whole JSON value stands there, with at most white space after it."""
+        """Whether there is a whole JSON value, with at most white space after it."""
         return self._state == _AFTER and not self._closers and not self.is_broken
 
     def feed(self, fragment: str) -> None:

@@ -7,13 +7,13 @@ from email.utils import parsedate_to_datetime
 
 _NUMBER = re.compile(r"\d{1,300}(?:\.\d{1,20})?", re.ASCII)
 LONGEST = 40 * 86_400.0
-"""Nobody waits for more than forty days, whatever was asked for."""
+"""No wait is longer than forty days, whatever was asked for."""
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """The seconds in `retry-after-ms` or `retry-after`, or None where nobody said. Names are in lower case.
+    """The seconds in `retry-after-ms` or `retry-after`, or None where none is given. Names are in lower case.
 
-    A date is read against the answer's own `date`, because the provider's clock is not ours; `now` stands in for it.
+    A date is read against the answer's own `date`, because the provider's clock is not ours; `now` replaces it.
     """
     if "retry-after" not in headers and "retry-after-ms" not in headers:
         return None
@@ -21,8 +21,8 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         value = headers.get(name, "").strip()
         if _NUMBER.fullmatch(value):
             return min(float(value) / unit, LONGEST)
-    until, told = http_date(headers.get("retry-after", "")), http_date(headers.get("date", ""))
-    start = now if told is None else told
+    until, sent = http_date(headers.get("retry-after", "")), http_date(headers.get("date", ""))
+    start = now if sent is None else sent
     return None if until is None or start is None else min(max(0.0, until - start), LONGEST)
 
 

@@ -7,7 +7,7 @@ nothing but Python.
 import re
 
 from sightline.model.header_names import is_secret_header
-from sightline.wire.call import RequestTemplate, Told, Variable
+from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 
 LONGEST_ARGUMENT = 100_000
 """Systems refuse to start a command with a longer argument; what the shell itself prints may be any length."""
@@ -62,7 +62,7 @@ except (OSError, http.client.HTTPException) as error:
 def curl(call: RequestTemplate) -> str:
     """A shell command that sends it. A variable that is needed and not set ends it with a message."""
     before, url = _shell_url(call.url)
-    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, told) for name, told in _shareable(call))]
+    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, value) for name, value in _shareable(call))]
     if _has_body(call):
         text = _printable(call.body)
         if text is None:
@@ -78,7 +78,7 @@ def curl(call: RequestTemplate) -> str:
 
 def python(call: RequestTemplate) -> str:
     """A Python script that sends it and prints the answer line by line as it comes."""
-    headers = [f"    {name!r}: {_python(told)},\n" for name, told in _shareable(call)]
+    headers = [f"    {name!r}: {_python(value)},\n" for name, value in _shareable(call)]
     if all(name.lower() != "user-agent" for name, _ in call.headers):
         # Several providers turn away the one that Python sends by itself.
         headers.append("    'user-agent': 'sightline',\n")
@@ -92,11 +92,11 @@ def python(call: RequestTemplate) -> str:
     )
 
 
-def _shareable(call: RequestTemplate) -> list[tuple[str, Told]]:
+def _shareable(call: RequestTemplate) -> list[tuple[str, TemplateValue]]:
     """The headers with a variable in place of each value that is a secret by the name of its header: what is printed is
     pasted elsewhere, and settings may hold one in the open."""
-    return [(name, _secret_variable(name) if isinstance(told, str) and is_secret_header(name) else told)
-            for name, told in call.headers]  # fmt: skip
+    return [(name, _secret_variable(name) if isinstance(value, str) and is_secret_header(name) else value)
+            for name, value in call.headers]  # fmt: skip
 
 
 def _secret_variable(name: str) -> Variable:
@@ -127,13 +127,13 @@ def _printf_format(body: bytes) -> str:
 
 
 def _around(before: str, value: str, after: str) -> str:
-    """Words around a value of the shell's; those that mean something within double quotes stand in single ones."""
+    """Words around a value of the shell's; those that mean something within double quotes are in single ones."""
     if _PLAIN.fullmatch(before + after):
         return f'"{before}{value}{after}"'
     return f'{_quote_shell(before)}"{value}"{_quote_shell(after)}'
 
 
-def _shell_url(url: Told) -> tuple[str, str]:
+def _shell_url(url: TemplateValue) -> tuple[str, str]:
     """The address as a word, and what must hold before it is used."""
     if isinstance(url, str):
         return "", _quote_shell(url)
@@ -142,7 +142,7 @@ def _shell_url(url: Told) -> tuple[str, str]:
     return f': "${{{url.name}:?}}" && ', _around(url.prefix, value, url.suffix)
 
 
-def _shell_header(name: str, template: Told) -> str:
+def _shell_header(name: str, template: TemplateValue) -> str:
     if isinstance(template, str):  # curl takes a bare colon for a header that is not to be sent
         return f"-H {_quote_shell(f'{name}: {template}' if template.strip() else f'{name};')}"
     before = f"{name}: {template.prefix}"
@@ -152,7 +152,7 @@ def _shell_header(name: str, template: Told) -> str:
     return f"-H {_around(before, f'${{{template.name}:?}}', template.suffix)}"
 
 
-def _python(template: Told) -> str:
+def _python(template: TemplateValue) -> str:
     if isinstance(template, str):
         return repr(template)
     value = (

@@ -1,8 +1,8 @@
-"""Spans: where the values of a JSON text stand in its bytes.
+"""Spans: the places of the values of a JSON text in its bytes.
 
 An edit of the bytes in place needs offsets, which no JSON parser gives. Here msgspec splits one container at a time
 into its raw values at C speed, and their lengths lead to their places. Where that does not work out (a key that
-stands there twice, uneven spacing, a text that msgspec refuses) a small scanner steps over one value after another.
+occurs twice, uneven spacing, a text that msgspec refuses) a small scanner steps over one value after another.
 """
 
 import json

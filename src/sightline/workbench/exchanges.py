@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sightline.dialects.registry import NAMES, dialect
+from sightline.dialects.registry import dialect, find_dialect, names
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
@@ -232,9 +232,9 @@ class Documents:
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
             raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
-        hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(NAMES)}.'
+        hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
         document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
-        if document.dialect not in NAMES:
+        if find_dialect(document.dialect) is None:
             raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
         return {"id": await self._resending.send(_request(document))}
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.anthropic.reply_read import read_reply
-from sightline.dialects.anthropic.stream_read import stream_reader
+from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,

@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.dialects.anthropic.reply_read import read_reply
+from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.dialects.anthropic.reply_write import write_reply
-from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.gemini.reply_read import read_reply
+from sightline.dialects.gemini.reply_read import read_reply, stream_reader
 from sightline.dialects.gemini.reply_write import write_reply
-from sightline.dialects.gemini.stream_read import stream_reader
 from sightline.dialects.gemini.stream_write import StreamWriter
 from sightline.errors import Code, Fault
 from sightline.model.events import (

@@ -1,13 +1,21 @@
+"""What whole replies and chunks have in common: order, ids of calls, reasoning, usage."""
+
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.dialects.openai_chat import choices
+from sightline.dialects.openai_chat.choices import CALL, THOUGHT, WORDS, CallIds, Order
+from sightline.dialects.openai_chat.usage import read_usage, write_usage
 from sightline.dialects.signatures import wrap
 from sightline.errors import Fault
 from sightline.model.events import FieldReceived, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.parts import Citation, Refusal
 from sightline.model.reply import Choice, TokenLogprob
+from sightline.model.report import Report
+from sightline.model.usage import Usage
 
 chat: Any = choices
 
@@ -160,3 +168,110 @@ def test_logprobs_of_another_form_are_told_apart():
     assert chat.read_logprobs([-0.5], 0, "/l") == [FieldReceived("/l", [-0.5])]
     older = chat.read_logprobs({"content": None, "tokens": ["a"]}, 0, "/l")
     assert older[1:] == [FieldReceived("/l/tokens", ["a"])]
+
+
+WORDS_MOVED, THOUGHTS_MOVED = "order of words and calls", "order of reasoning and words"
+
+
+@pytest.mark.parametrize(
+    ("noted", "lost"),
+    [
+        ([(THOUGHT, 0), (THOUGHT, 1), (WORDS, 2), (WORDS, 3), (CALL, 4), (CALL, 5)], []),
+        ([(CALL, 4), (WORDS, 2), (THOUGHT, 0)], []),
+        ([(WORDS, 0), (CALL, 1), (WORDS, 2), (CALL, 3)], [("/2", WORDS_MOVED)]),
+        ([(CALL, 1), (WORDS, 2), (WORDS, 3)], [("/2", WORDS_MOVED), ("/3", WORDS_MOVED)]),
+        ([(WORDS, 0), (THOUGHT, 1)], [("/1", THOUGHTS_MOVED)]),
+        ([(CALL, 0), (THOUGHT, 1)], [("/1", THOUGHTS_MOVED)]),
+        ([(WORDS, 2), (CALL, 1)], [("/2", WORDS_MOVED)]),
+    ],
+)
+def test_what_a_message_holds_elsewhere_is_a_loss_of_content(noted, lost):
+    report = Report()
+    order = Order(report)
+    for rank, number in noted:
+        order.note(rank, number, f"/{number}")
+    assert [(loss.pointer, loss.what) for loss in report.losses] == lost
+    assert {loss.severity for loss in report.losses} <= {"content"}
+
+
+def test_an_id_that_was_given_stays():
+    assert CallIds(0).of("functions.f:0", 0, "resp_1") == "functions.f:0"
+
+
+def test_made_ids_differ_within_a_reply_and_between_replies():
+    ids, other = CallIds(0), CallIds(1)
+    assert [ids.of("", number, "resp_1") for number in (0, 1)] == ["call_resp_1_0", "call_resp_1_1"]
+    assert other.of("", 0, "resp_1") == "call_resp_1_1_0"
+    assert CallIds(0).of("", 0, "resp_2") == "call_resp_2_0"
+    assert CallIds(0).of("", 0, None) == "call_0"
+
+
+def test_a_made_id_is_none_that_was_given_before():
+    ids = CallIds(0)
+    assert [ids.of("call_1", 0, ""), ids.of("", 1, "")] == ["call_1", "call_1_"]
+
+
+def test_a_made_id_is_short_and_plain_whatever_the_reply_is_called():
+    first, second = (CallIds(0).of("", 0, f"chatcmpl-{'x' * 90}é:{number}") for number in (1, 2))
+    assert first != second
+    assert len(first) <= 40
+    assert first.removeprefix("call_").removesuffix("_0").isalnum()
+
+
+COUNTS = st.none() | st.integers(0, 10**9)
+
+
+def test_the_whole_prompt_and_the_whole_output_are_what_the_wire_already_counts():
+    details: Any = {"cached_tokens": 60, "audio_tokens": 0}
+    usage = read_usage({"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": details}, "/usage")
+    assert usage == Usage(input_tokens=100, output_tokens=20, cached_tokens=60, at="/usage")
+
+
+def test_finer_counts_are_kept_where_they_count_something():
+    usage = read_usage(
+        {
+            "prompt_tokens": 5,
+            "completion_tokens": 6,
+            "total_tokens": 11,
+            "cost": 0.02,
+            "completion_tokens_details": {"audio_tokens": 3, "rejected_prediction_tokens": 0, "reasoning_tokens": 2},
+        },
+        "/usage",
+    )
+    assert usage.reasoning_tokens == 2
+    assert usage.extras == {"cost": 0.02, "completion_tokens_details": {"audio_tokens": 3}}
+
+
+def test_reasoning_that_is_counted_beside_the_output_becomes_part_of_it():
+    details: Any = {"completion_tokens_details": {"reasoning_tokens": 40}}
+    usage = read_usage({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 55, **details}, "")
+    assert (usage.output_tokens, usage.reasoning_tokens, usage.extras) == (45, 40, {})
+
+
+def test_a_total_that_is_no_sum_is_kept_as_the_provider_told_it():
+    assert read_usage({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 9}, "").extras == {"total_tokens": 9}
+    assert read_usage({"total_tokens": 9}, "").extras == {"total_tokens": 9}
+
+
+def test_a_count_that_is_no_number_is_a_fault_with_its_place():
+    with pytest.raises(Fault) as caught:
+        read_usage({"prompt_tokens_details": {"cached_tokens": "many"}}, "/usage")
+    assert caught.value.pointer == "/usage/prompt_tokens_details/cached_tokens"
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
+def test_counts_survive_writing_and_reading(said, written, cached, stored, thought):
+    usage = Usage(
+        input_tokens=said,
+        output_tokens=written,
+        cached_tokens=cached,
+        cache_write_tokens=stored,
+        reasoning_tokens=thought,
+    )
+    report = Report()
+    again = read_usage(write_usage(usage, report), "")
+    assert (again.input_tokens, again.output_tokens) == (said or 0, written or 0)
+    assert (again.cached_tokens, again.cache_write_tokens, again.reasoning_tokens) == (cached, stored, thought)
+    assert [addition.pointer for addition in report.additions] == [
+        f"/usage/{key}" for key, count in (("prompt_tokens", said), ("completion_tokens", written)) if count is None
+    ]

@@ -71,7 +71,7 @@ def test_what_other_apis_have_is_a_loss():
 def test_usage_comes_without_asking():
     body, report = foreign(include_usage=True, places={"include_usage": "/stream_options/include_usage"})
     assert body == {}
-    assert losses(report) == [("/stream_options/include_usage", "wish for token counts", "identity")]
+    assert losses(report) == [("/stream_options/include_usage", "token counts requested", "identity")]
 
 
 def test_a_tier_of_another_vendor_goes_by_the_name_that_it_has_here():

@@ -1,3 +1,5 @@
+"""Writing a raw reply: message, end, error."""
+
 import json
 from pathlib import Path
 
@@ -5,9 +7,12 @@ import msgspec
 import pytest
 
 from sightline.dialects.dialect import Client
+from sightline.dialects.raw.errors import read_error, write_error
+from sightline.dialects.raw.finishes import read_finish, write_finish
 from sightline.dialects.raw.reply_read import read_reply
 from sightline.dialects.raw.reply_write import write_reply
-from sightline.errors import Code, Fault
+from sightline.errors import Code, Fault, Numbers
+from sightline.model.events import Failed, Finished
 from sightline.model.fold import fold
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob
@@ -99,3 +104,79 @@ def test_a_reply_that_failed_has_what_came_and_the_error():
         "finishReason": "error",
         "error": {"code": "network", "message": "cut"},
     }
+
+
+@pytest.mark.parametrize("word", ["stop", "length", "content_filter", "refusal", "pause"])
+def test_our_own_words_are_said_exactly(word):
+    holder = write_finish(word, "DETAIL", "END")
+    assert holder == {"finishReason": word, "finishDetail": "DETAIL", "stopSequence": "END"}
+    assert read_finish(holder, 1, "/0", has_calls=False) == Finished(
+        word, 1, "DETAIL", "END", at="/0/finishReason", stop_at="/0/stopSequence"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "has_calls", "finish", "detail"),
+    [
+        ("tool_calls", True, "tool_calls", None),
+        ("tool_calls", False, "stop", None),
+        ("stop", True, "tool_calls", None),
+        ("function_call", True, "tool_calls", "function_call"),
+        ("DONE", False, "stop", "DONE"),
+        ("Iteration Done", False, "stop", "Iteration Done"),
+        (None, False, "stop", None),
+    ],
+)
+def test_the_end_agrees_with_the_content(word, has_calls, finish, detail):
+    event = read_finish({"finishReason": word}, 0, "", has_calls=has_calls)
+    assert isinstance(event, Finished)
+    assert (event.finish, event.detail) == (finish, detail)
+
+
+@pytest.mark.parametrize(("word", "code"), [("error", Code.UPSTREAM_ERROR), ("cancelled", Code.CANCELLED)])
+def test_a_failure_is_never_a_finish(word, code):
+    event = read_finish({"finishReason": word}, 0, "", has_calls=False)
+    assert isinstance(event, Failed)
+    assert event.fault.code is code
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    assert write_finish(None, None, None) == {}
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_is_said_and_heard(code):
+    status, body = write_error(Fault(code, "words"))
+    assert status >= 400
+    assert body == {"error": {"code": code.value, "message": "words"}}
+    fault = read_error(status, body, {})
+    assert (fault.code, fault.message, fault.status) == (code, "words", status)
+
+
+def test_a_wait_that_was_asked_for_is_kept():
+    fault = read_error(429, {"error": {"code": "rate_limited", "message": "slow"}}, {"Retry-After": "3"})
+    assert fault.retry_after == 3.0
+    assert fault.hint
+
+
+def test_a_foreign_word_is_classified_by_what_it_says():
+    body = {"error": {"code": "context_length_exceeded", "message": "too long", "type": "x"}}
+    assert read_error(400, body, {}).code is Code.CONTEXT_OVERFLOW
+    assert read_error(500, {"error": {"code": 5, "message": 6}}, {}).code is Code.UPSTREAM_ERROR
+
+
+@pytest.mark.parametrize(("body", "message"), [("gone", "gone"), ({"error": "gone"}, "gone")])
+def test_a_bare_text_is_the_message(body, message):
+    assert read_error(502, body, {}).message == message
+
+
+@pytest.mark.parametrize("body", [None, [], {}, {"error": None}])
+def test_a_body_that_says_nothing_is_still_a_fault(body):
+    assert "502" in read_error(502, body, {}).message
+
+
+def test_figures_and_hints_come_with_our_own_words_too():
+    told = "prompt is too long: 9 tokens > 5 maximum"
+    fault = read_error(400, {"error": {"code": "context_overflow", "message": told}}, {})
+    assert fault.numbers == Numbers(5, 9, 4)
+    assert fault.hint

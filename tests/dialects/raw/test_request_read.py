@@ -1,3 +1,5 @@
+"""Reading a raw request, and what makes no sense in one."""
+
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -6,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.raw.request_read import read_request
+from sightline.dialects.raw.request_read import problems, read_request
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, ToolCall, ToolResult
@@ -166,3 +168,29 @@ def test_a_document_with_something_foreign_in_it_is_read_or_refused_with_a_fault
     holder[path[-1]] = data.draw(JSON)
     with suppress(Fault):
         assert read_request(document).dialect == "raw"
+
+
+USER = {"role": 1, "content": "hi"}
+CALL = {"role": 2, "content": [], "toolCalls": [{"id": "a", "type": "function", "function": {"name": "f"}}]}
+RESULT = {"role": 3, "toolCallId": "a", "content": "x"}
+
+
+def pointers(document):
+    return [problem.pointer for problem in problems(read_request(document))]
+
+
+def test_a_conversation_is_fine():
+    assert pointers([USER, CALL, RESULT, USER]) == []
+
+
+def test_there_must_be_something_to_answer():
+    system = {"role": 0, "content": "s"}
+    assert pointers([]) == [""]
+    assert pointers([system]) == [""]
+    assert pointers({"messages": [system]}) == ["/messages"]
+
+
+def test_calls_and_results_must_stand_together():
+    assert pointers([USER, RESULT]) == ["/1"]
+    assert pointers([USER, CALL]) == ["/1/toolCalls/0"]
+    assert pointers([USER, CALL, USER, RESULT]) == ["/1/toolCalls/0", "/3"]

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.raw.names import FIRST_CALL
-from sightline.dialects.raw.reply_read import read_reply
-from sightline.dialects.raw.stream_read import RawMachine, RawStreamReader
+from sightline.dialects.raw.reply_read import RawMachine, RawStreamReader, read_reply
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,

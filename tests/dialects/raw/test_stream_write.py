@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.raw.reply_read import read_reply
+from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
 from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.stream_read import RawStreamReader
 from sightline.dialects.raw.stream_write import RawStreamWriter
 from sightline.errors import Code, Fault
 from sightline.model.events import (

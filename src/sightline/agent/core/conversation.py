@@ -124,8 +124,6 @@ def _pay(out: list[Message], owed: list[ToolCall], *, named: bool) -> None:
 
 _MODEL = "m"
 _QUESTION = Message("user", (Text("."),))
-NAMES_RESULTS = frozenset({"gemini"})
-"""Dialects whose results say which function they are of; others know it by the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +150,12 @@ class DialectCheck:
     def takes_ids(self, *rounds: tuple[str, ...]) -> bool:
         """Whether calls may have these ids, round by round, and every result still meets its own call."""
         # Without an id, only the name identifies the call.
-        has_all = self.spoken in NAMES_RESULTS or all(all(ids) for ids in rounds)
+        has_all = dialect(self.spoken).rules.needs_result_names or all(all(ids) for ids in rounds)
         return has_all and _takes_ids(self, rounds)
 
     def name_for(self, call: ToolCall) -> str | None:
         """The name that the result of a call is given."""
-        return call.name if self.spoken in NAMES_RESULTS or not call.id else None
+        return call.name if dialect(self.spoken).rules.needs_result_names or not call.id else None
 
     def _errors(self, messages: tuple[Message, ...]) -> bool:
         read = self.round_trip(messages)
@@ -189,7 +187,7 @@ def _takes_ids(check: DialectCheck, rounds: tuple[tuple[str, ...], ...]) -> bool
         return False
     read = check.round_trip((_QUESTION, *messages))
     found = [part.name for m in (read.messages if read else ()) for part in m.parts if isinstance(part, ToolResult)]
-    return check.spoken not in NAMES_RESULTS or found == names
+    return not dialect(check.spoken).rules.needs_result_names or found == names
 
 
 _LONGEST_STEM = 24
@@ -211,7 +209,9 @@ class RunConversation:
         stateful = brings_state(request) or bool(
             request.dialect and any(request.extras.get(key) for key in dialect(request.dialect).unread.stateful)
         )
-        messages, amendments = pair_calls(request.messages, named=self._spoken in NAMES_RESULTS, stateful=stateful)
+        messages, amendments = pair_calls(
+            request.messages, named=dialect(self._spoken).rules.needs_result_names, stateful=stateful
+        )
         self._amendments += amendments
         self._check = DialectCheck(request.dialect, self._spoken)
         self.request = msgspec.structs.replace(request, messages=messages) if amendments else request

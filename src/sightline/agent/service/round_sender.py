@@ -244,7 +244,7 @@ def _is_whole(facts: Sequence[FactEntry]) -> bool:
 
 def _tells_its_end(choice: ModelChoice) -> bool:
     """Some servers call a truncated reply complete, which is corrected only while the reply is read."""
-    return choice.provider.quirks.reports_length or choice.dialect != "openai-responses"
+    return choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
 
 
 def _sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:

@@ -12,6 +12,7 @@ from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings, concatenate, messages_of
 from sightline.chat.core.topics import Topic, compose_system_prelude
 from sightline.dialects.dialect import Target
+from sightline.dialects.openai_chat.names import NAME as TRAINING
 from sightline.dialects.registry import dialect
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
@@ -21,7 +22,6 @@ from sightline.model.request import Request
 from sightline.wire.jsontext import encode
 
 _FLAGS = {"blue": "b", "grey": "g"}
-_TRAINING = "openai-chat"
 
 
 def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
@@ -79,8 +79,8 @@ def to_jsonl(
 def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
     prelude = compose_system_prelude(history.topics.settings_for(pairs[0].topic), settings)
     system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
-    messages = concatenate(messages_of(pair, _TRAINING) for pair in pairs)
-    written = dialect(_TRAINING).write_request(Request(messages=(*system, *messages)), Target(), Report())
+    messages = concatenate(messages_of(pair, TRAINING) for pair in pairs)
+    written = dialect(TRAINING).write_request(Request(messages=(*system, *messages)), Target(), Report())
     return encode({"messages": written["messages"]}) + b"\n" if messages and isinstance(written, dict) else b""
 
 

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from sightline.catalog.facts import Facts
 from sightline.chat.core.pair import MessagePair
+from sightline.dialects.registry import dialect as find_dialect
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -58,16 +59,9 @@ class ChatSettings(
     partial_height_threshold: Annotated[float, msgspec.Meta(ge=0.1, le=10)] = 1.0
 
 
-_TOOLS_MUST_BE_DECLARED = frozenset({"anthropic"})
-"""Dialects that refuse calls and results unless the request offers tools."""
-
-_MODELS_SHOW = frozenset({"gemini"})
-"""Dialects in which images and sounds that a model made can be sent back to it."""
-
-
 def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
     """Whether earlier tool calls and their results can be sent."""
-    return has_tools or dialect not in _TOOLS_MUST_BE_DECLARED
+    return has_tools or not find_dialect(dialect).rules.needs_tools_for_calls
 
 
 def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
@@ -179,7 +173,7 @@ def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: boo
         case Opaque():
             return part.dialect == dialect
         case Image() | Audio() | Document():
-            return dialect in _MODELS_SHOW
+            return find_dialect(dialect).rules.takes_model_media
         case CacheBreakpoint():
             return False  # where a cache is worth it is for the next request to say
         case unreachable:

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from sightline.dialects.anthropic.citations import write_citation
+from sightline.dialects.anthropic.blocks_read import write_citation
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.sources import foreign_source, own_source
 from sightline.dialects.conversation import safe_id
@@ -35,7 +35,7 @@ _UNMARKABLE = ("thinking", "redacted_thinking")
 class BlockWriter:
     """Writes the blocks of one document in order. `same` says that the parts were read from this dialect.
 
-    It remembers the last block, whichever message it stands in: a cache mark belongs to the block before it, and the
+    It remembers the last block, whichever message it is in: a cache mark belongs to the block before it, and the
     words that an answer is to begin with must not end in white space. It also remembers the name of every call so far:
     an id may be used again, and a result answers the last call before it that has its id.
     """

@@ -34,7 +34,7 @@ _TYPES: Mapping[Code, str] = {
 }
 
 OVERLOADED = 529
-"""The status of an overloaded provider that told none."""
+"""The status of an overloaded provider that gave none."""
 
 _OVERFLOW = "prompt is too long"
 """The words by which clients of this API know that they must shorten the conversation."""

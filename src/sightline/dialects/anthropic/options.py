@@ -11,8 +11,7 @@ from sightline.dialects.anthropic.thinking import read_reasoning, write_reasonin
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge, opt_object, rest
 from sightline.dialects.option_table import Table, options_of, read_options, set_path, top_level_keys, write_options
-from sightline.dialects.service_tiers import OF_ANTHROPIC, fit_tier
-from sightline.dialects.user_ids import fit_anthropic_id
+from sightline.dialects.option_values import OF_ANTHROPIC, fit_anthropic_id, fit_tier
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -55,7 +54,7 @@ _AS_IT_IS: Mapping[str, object] = {
 
 
 def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
-    """Every option that the body sets, with its place, and what else stands in the objects that hold options."""
+    """Every option that the body sets, with its place, and what else is in the objects that hold options."""
     holders = {name: holder for name in _NESTED if (holder := opt_object(body, name, "")) is not None}
     found, places = read_options(body, TABLE)
     output, reasoning = _read_format(body), read_reasoning(body)
@@ -122,7 +121,7 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
     for name, value in _AS_IT_IS.items():
         if getattr(options, name) == value:
             skip.add(name)
-            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so without being told", "identity")
+            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so by default", "identity")
     write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=frozenset(skip))
     if options.max_tokens is None:
         body["max_tokens"] = target.max_tokens

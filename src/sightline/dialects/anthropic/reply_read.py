@@ -1,16 +1,22 @@
 """A whole Messages reply to the events that a stream of it would have been."""
 
-from sightline.dialects.anthropic.blocks_read import read_content
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sightline.dialects.anthropic.blocks_read import BLOCKS, read_citation, read_content
 from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
-from sightline.dialects.anthropic.names import STOP_DETAILS, finish_of
+from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
-from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of
-from sightline.dialects.streaming import finish_for_content
+from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of, whole_number, wrong
+from sightline.dialects.signatures import unwrap
+from sightline.dialects.streaming import StreamReader, TextDeltas, finish_for_content
+from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
     Ended,
     Failed,
+    FieldReceived,
     Finished,
     PartReceived,
     RefusalReceived,
@@ -24,8 +30,9 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Part, Text, Thinking, ToolCall
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolCall
 from sightline.model.reply import Finish
+from sightline.wire.jsontext import decode, encode
 
 KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
 
@@ -91,3 +98,231 @@ def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list
     place = f"{at}/{STOP_DETAILS}"
     refusal = RefusalReceived(number, text, at=f"{place}/explanation")
     return [refusal, *unmodelled_fields(details, place, frozenset({"explanation"}))]
+
+
+_START = frozenset({"type", "message"})
+_BLOCK_START = frozenset({"type", "index", "content_block"})
+_TOOL_USE = frozenset({"type", "id", "name", "input"})
+_BLOCK_DELTA = frozenset({"type", "index", "delta"})
+_DELTA = frozenset({"type", "text", "thinking", "signature", "partial_json", "citation"})
+_MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
+_STOP = frozenset({"stop_reason", "stop_sequence", STOP_DETAILS})
+_NOTHING = ("", "")
+_GROWING: Mapping[str, tuple[str, str]] = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_use": ("input_json_delta", "partial_json"),
+}
+"""The delta by which a block grows, and the field that holds the fragment."""
+
+_WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
+"""Blocks whose start has everything that is needed to begin them."""
+
+
+def stream_reader() -> StreamReader:
+    """A reader for one stream."""
+    return StreamReader(MessagesMachine(), TextDeltas())
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block that has begun and not ended."""
+
+    kind: str
+    value: JsonObject
+    at: str
+    fragments: list[str] = field(default_factory=list)
+
+
+class MessagesMachine:
+    """The state of one stream: its open blocks, its counts so far, and whether it has finished."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Block] = {}
+        self._used: set[int] = set()
+        self._noted: set[str] = set()
+        self._counter = Counter()
+        self._has_calls = False
+        self._has_finished = False
+        self._is_over = False
+        self._handlers: Mapping[str, Callable[[JsonObject, str], list[StreamEvent]]] = {
+            "message_start": self._message_start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+            "ping": lambda _document, _at: [],
+        }
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame. A fragment of a block, as nearly all frames are, takes the short way."""
+        if len(document) == 3 and document.get("type") == "content_block_delta":
+            number, delta = document.get("index"), document.get("delta")
+            if type(number) is int and type(delta) is dict and len(delta) == 2 and number in self._blocks:
+                block = self._blocks[number]
+                kind, key = _GROWING.get(block.kind, _NOTHING)
+                text = delta.get(key)
+                if type(text) is str and text and delta.get("type") == kind:
+                    if kind == "text_delta":
+                        return [TextReceived(number, text)]
+                    if kind == "thinking_delta":
+                        return [ThinkingReceived(number, text)]
+                    block.fragments.append(text)
+                    return [ArgumentsReceived(number, text)]
+        at = f"/{index}"
+        if is_error(document):
+            return [*error_fields(document, at), Failed(frame_fault(document))]
+        kind = str_of(document, "type", at)
+        handler = self._handlers.get(kind)
+        return self._once(kind, at, document) if handler is None else handler(document, at)
+
+    def read_done_marker(self) -> list[StreamEvent]:
+        """This API has no such marker; one that a relay adds says nothing."""
+        return []
+
+    def is_over(self) -> bool:
+        """Whether message_stop has come."""
+        return self._is_over
+
+    def _message_start(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        place = f"{at}/message"
+        message = as_object(document.get("message"), place)
+        events: list[StreamEvent] = [read_identity(message, place)]
+        events += self._unknown(message, KNOWN, place)
+        events += self._unknown(document, _START, at)
+        return events + self._usage(message, place)
+
+    def _block_start(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        number = self._number(document, at)
+        if number in self._used:
+            raise Fault(Code.UPSTREAM_PROTOCOL, f"the block {number} begins twice", pointer=f"{at}/index")
+        place = f"{at}/content_block"
+        value = as_object(document.get("content_block"), place)
+        block = _Block(str_of(value, "type", place), value, place)
+        unknown = self._unknown(document, _BLOCK_START, at)
+        if block.kind in _WHOLE:
+            unknown = events_of(number, BLOCKS[block.kind](value, place)) + unknown
+        elif block.kind == "tool_use":
+            self._has_calls = True
+            begun = ToolCallBegun(number, str_of(value, "id", place), str_of(value, "name", place), at=place)
+            unknown = [begun, *self._unknown(value, _TOOL_USE, place), *unknown]
+            opt_object(value, "input", place)
+        self._used.add(number)
+        self._blocks[number] = block
+        return unknown
+
+    def _block_delta(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        number = self._number(document, at)
+        block = self._blocks.get(number)
+        if block is None:
+            raise Fault(Code.UPSTREAM_PROTOCOL, f"the block {number} is not open", pointer=f"{at}/index")
+        place = f"{at}/delta"
+        delta = as_object(document.get("delta"), place)
+        kind = str_of(delta, "type", place)
+        unknown = self._unknown(document, _BLOCK_DELTA, at)
+        events: list[StreamEvent]
+        match block.kind, kind:
+            case "text", "text_delta":
+                events = [TextReceived(number, str_of(delta, "text", place))]
+            case "text", "citations_delta":
+                citation = read_citation(delta.get("citation"), f"{place}/citation")
+                events = [CitationReceived(number, citation)]
+            case "thinking", "thinking_delta":
+                events = [ThinkingReceived(number, str_of(delta, "thinking", place))]
+            case "thinking", "signature_delta":
+                signature, signed_by, item = unwrap(str_of(delta, "signature", place), NAME)
+                events = [] if signature == "" else [SignatureReceived(number, signature, signed_by, id=item)]
+            case "tool_use", "input_json_delta":
+                fragment = str_of(delta, "partial_json", place)
+                block.fragments += [fragment] if fragment else []
+                events = [ArgumentsReceived(number, fragment)] if fragment else []
+            case (("text" | "thinking" | "redacted_thinking" | "tool_use"), _):
+                return self._once(kind, place, delta) + unknown
+            case _:
+                _grow(block, kind, delta, place)
+                return unknown
+        return events + self._unknown(delta, _DELTA, place) + unknown
+
+    def _block_stop(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        return self._close_block(self._number(document, at))
+
+    def _close_block(self, number: int) -> list[StreamEvent]:
+        block = self._blocks.pop(number, None)
+        if block is None or block.kind in _WHOLE:
+            return []
+        if block.kind != "tool_use":
+            return [PartReceived(number, Opaque(NAME, _whole(block), at=block.at))]
+        if block.fragments:
+            return [ToolCallCompleted(number)]
+        return [ArgumentsReceived(number, encode(block.value.get("input") or {}).decode()), ToolCallCompleted(number)]
+
+    def _message_delta(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        place = f"{at}/delta"
+        delta = as_object(document.get("delta"), place)
+        events = self._usage(document, at)
+        events += self._unknown(delta, _STOP, place) + self._unknown(document, _MESSAGE_DELTA, at)
+        word = opt_str(delta, "stop_reason", place)
+        if word is None or self._has_finished:
+            return events + self._unknown(delta, _STOP - {STOP_DETAILS}, place)
+        self._has_finished = True
+        stop_sequence = opt_str(delta, "stop_sequence", place)
+        finish, detail = finish_of(word, stop_sequence)
+        finish = finish_for_content(finish, has_calls=self._has_calls)
+        closed = [event for number in list(self._blocks) for event in self._close_block(number)]
+        return [
+            *closed,
+            *events,
+            *details_of(delta, place, max(self._used, default=-1) + 1, finish),
+            Finished(finish, 0, detail, stop_sequence, f"{place}/stop_reason", f"{place}/stop_sequence"),
+        ]
+
+    def _message_stop(self, _document: JsonObject, _at: str) -> list[StreamEvent]:
+        self._is_over = True
+        return []
+
+    def _usage(self, holder: JsonObject, at: str) -> list[StreamEvent]:
+        usage = opt_object(holder, "usage", at)
+        return [] if usage is None else [UsageReceived(self._counter.read(usage, f"{at}/usage"))]
+
+    def _number(self, document: JsonObject, at: str) -> int:
+        number = whole_number(document.get("index"))
+        if number is None:
+            raise wrong(document.get("index"), f"{at}/index", "a whole number")
+        return number
+
+    def _unknown(self, holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
+        """The unmodelled fields of this object, each name once in a stream."""
+        if holder.keys() <= known:
+            return []
+        known |= self._noted
+        fresh: JsonObject = {key: value for key, value in holder.items() if key not in known and value is not None}
+        self._noted |= fresh.keys()
+        return unmodelled_fields(fresh, at, frozenset())
+
+    def _once(self, kind: str, at: str, value: Json) -> list[StreamEvent]:
+        if kind in self._noted:
+            return []
+        self._noted.add(kind)
+        return [FieldReceived(at, value)]
+
+
+def _grow(block: _Block, kind: str, delta: JsonObject, at: str) -> None:
+    """A delta of a block that we do not model: its input comes as JSON text, anything else as longer strings."""
+    if kind == "input_json_delta":
+        block.fragments.append(str_of(delta, "partial_json", at))
+        return
+    for key, value in delta.items():
+        so_far = block.value.get(key)
+        if key != "type":
+            block.value[key] = so_far + value if isinstance(so_far, str) and isinstance(value, str) else value
+
+
+def _whole(block: _Block) -> JsonObject:
+    text = "".join(block.fragments)
+    if not text:
+        return block.value
+    try:
+        return {**block.value, "input": decode(text)}
+    except Fault:
+        return {**block.value, "input": text}

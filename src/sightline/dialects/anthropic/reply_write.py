@@ -3,8 +3,8 @@
 import hashlib
 from typing import assert_never
 
+from sightline.dialects.anthropic.blocks_read import write_citation
 from sightline.dialects.anthropic.blocks_write import arguments_object
-from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage
@@ -34,7 +34,7 @@ from sightline.model.usage import Usage
 from sightline.wire.pointer import parse_pointer
 
 UNSIGNED = "unsigned"
-"""The maker of thinking that nobody has signed, so that we know it again when the client sends it back."""
+"""The maker of thinking that is not signed, so that we recognise it when the client sends it back."""
 
 DEFAULT_ID = "msg_0"
 
@@ -42,7 +42,7 @@ KEPT = (STOP_DETAILS, "container", "context_management")
 """Unmodelled fields of a reply that only this API has; they are written back."""
 
 _EXPLANATION = f"/{STOP_DETAILS}/explanation"
-_INVENTED = f"{NAME} demands it and nobody told it"
+_INVENTED = f"{NAME} demands it and it is not known"
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
@@ -99,7 +99,7 @@ def is_explanation(at: str) -> bool:
 
 
 def identity_of(reply_id: str | None, model: str | None, client: Client, report: Report) -> tuple[str, str]:
-    """The id and the model that a message names; what nobody told is listed."""
+    """The id and the model that a message names; what is not known is listed."""
     reply_id, model = reply_id or client.id, model or client.model
     if not reply_id:
         report.add("/id", "id of the reply", _INVENTED, "identity")
@@ -109,7 +109,7 @@ def identity_of(reply_id: str | None, model: str | None, client: Client, report:
 
 
 def add_uncounted(usage: Usage | None, client: Client, report: Report) -> None:
-    """List the counts that are zero because nobody counted."""
+    """List the counts that are zero because they were not counted."""
     usage = usage or Usage()
     if usage.input_tokens is None and not client.input_tokens:
         report.add("/usage/input_tokens", "a count of 0", _INVENTED, "identity")
@@ -203,7 +203,7 @@ def thinking_block(text: str, signature: str) -> JsonObject:
 
 
 def seal_text(signature: str | None, signed_by: str | None, item: str | None) -> str:
-    """What stands in the signature field: our own seal as it is, another's under its maker's name."""
+    """The value of the signature field: our own as it is, another's under its maker's name."""
     if signed_by == NAME:
         return signature or ""
     return wrap(signature, signed_by or UNSIGNED, item)

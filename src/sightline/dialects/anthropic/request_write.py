@@ -8,10 +8,17 @@ from sightline.dialects.anthropic.blocks_write import BlockWriter, bare_text
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import write_settings
 from sightline.dialects.anthropic.tools import write_choice, write_tools
-from sightline.dialects.conversation import SYSTEM_ROLES, as_turns, leading_count, with_ids, with_policy, with_somebody
+from sightline.dialects.conversation import (
+    SYSTEM_ROLES,
+    as_turns,
+    leading_count,
+    with_answers,
+    with_ids,
+    with_policy,
+    with_somebody,
+)
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
-from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult

@@ -14,8 +14,8 @@ from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
+from sightline.dialects.option_values import USER_ID, looks_like_a_person
 from sightline.dialects.tool_names import NameRule
-from sightline.dialects.user_ids import USER_ID, looks_like_a_person
 from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message

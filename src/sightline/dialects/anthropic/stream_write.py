@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from sightline.dialects.anthropic.blocks_read import write_citation
 from sightline.dialects.anthropic.blocks_write import arguments_object
-from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.reply_write import (

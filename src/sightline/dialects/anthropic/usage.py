@@ -8,7 +8,7 @@ _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 _MINUTES, _HOUR = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 _KNOWN = frozenset({*_COUNTS, "output_tokens", "output_tokens_details"})
 _OWN = frozenset({"cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed"})
-"""Counts and marks beside the numbers that only this API has, so that they can be told from another's by name."""
+"""Counts and marks beside the numbers that only this API has, so that their names show whose they are."""
 
 
 class Counter:
@@ -53,7 +53,7 @@ class Counter:
 
 
 def write_usage(usage: Usage | None, estimate: int) -> JsonObject:
-    """The usage object; the API always has both numbers. `estimate` stands for an input that nobody counted."""
+    """The usage object; the API always has both numbers. `estimate` is used for an input that was not counted."""
     usage = usage or Usage()
     cached, written = usage.cached_tokens, usage.cache_write_tokens
     details: JsonObject | None = None

@@ -47,16 +47,16 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
         return provider_fault(status, error if isinstance(error, str) else "", details=error, headers=headers)
     message, word, code = error.get("message"), error.get("status"), error.get("code")
     details = list(_details(error))
-    told = status or (code if type(code) is int else 0)
+    known_status = status or (code if type(code) is int else 0)
     fault = provider_fault(
-        told, message if isinstance(message, str) else "", words=(word,), details=error, headers=headers
+        known_status, message if isinstance(message, str) else "", words=(word,), details=error, headers=headers
     )
     delay = next((seconds for detail in details if (seconds := _delay(detail)) is not None), None)
     if delay is not None and fault.retry_after is None:
         fault.retry_after = delay
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         _reclassify(fault, Code.AUTH)
-    elif told == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
+    elif known_status == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
         _reclassify(fault, _exhausted(fault, details))
     return fault
 
@@ -79,7 +79,7 @@ def _limits(details: list[JsonObject]) -> Iterator[str]:
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:
-    """The status and body of a fault; Google's own details are kept, and a wait is told as Google tells it."""
+    """The status and body of a fault; Google's own details are kept, and a wait is written as Google writes it."""
     status = status_of(fault)
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:

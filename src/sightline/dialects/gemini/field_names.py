@@ -95,7 +95,7 @@ _CONTAINERS = frozenset(
 
 
 def either(holder: JsonObject, name: str) -> Json:
-    """The value under this name in whichever spelling stands there."""
+    """The value under this name in the spelling that this object has."""
     value = holder.get(name)
     return holder.get(SNAKE[name]) if value is None else value
 

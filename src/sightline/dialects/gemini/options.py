@@ -1,4 +1,4 @@
-"""Options, output format and thinking, in both directions; nearly all of them stand in `generationConfig`."""
+"""Options, output format and thinking, in both directions; nearly all of them are in `generationConfig`."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,7 +9,7 @@ from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, re
 from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
 from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
 from sightline.dialects.option_table import Path, Table, set_path, write_options
-from sightline.dialects.service_tiers import OF_GEMINI, fit_tier
+from sightline.dialects.option_values import OF_GEMINI, fit_tier
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -136,7 +136,7 @@ def _without_defaults(options: Options, report: Report) -> Options:
     """Foreign settings without those that say what happens here anyway: losing them changes no answer."""
     for name, value in _AS_IT_IS.items():
         if getattr(options, name) == value:
-            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so without being told", "identity")
+            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so by default", "identity")
             options = msgspec.structs.replace(options, **{name: None})
     return options
 

@@ -107,7 +107,7 @@ def _as_it_stood(source: Inline | Link) -> JsonObject:
 
 
 def _is_untyped(source: Source) -> bool:
-    """Whether nobody says what kind of bytes these are."""
+    """Whether the kind of these bytes is unknown."""
     return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _ANYTHING)
 
 
@@ -115,9 +115,7 @@ def _source_part(source: Source | None, at: str, place: str, report: Report) -> 
     match source:
         case Inline():
             if _is_untyped(source):
-                report.lose(
-                    at, "bytes of an unknown kind", "gemini reads bytes only of a kind that it is told", "content"
-                )
+                report.lose(at, "bytes of an unknown kind", "gemini reads bytes only of a stated kind", "content")
                 return None
             return _as_it_stood(source)
         case PlainText(text, media_type):

@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
-from sightline.dialects.gemini.citations import read_citation
+from sightline.dialects.gemini.citations import read_citation, read_grounding
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import both, spelling_of
-from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
-from sightline.dialects.gemini.grounding import read_grounding
-from sightline.dialects.gemini.logprobs import read_logprobs
 from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.usage import read_usage
-from sightline.dialects.streaming import finish_for_content, truncation_fault
+from sightline.dialects.gemini.reply_fields import FAILURES, failure, read_finish, read_logprobs, read_usage
+from sightline.dialects.streaming import StreamReader, finish_for_content, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -354,3 +351,27 @@ def _seconds(time: str) -> int | None:
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+class Machine:
+    """The state of one stream. It has no end marker: after a finish, the end of the bytes is legal."""
+
+    def __init__(self) -> None:
+        self._reading = ReplyReading(is_stream=True)
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame."""
+        return self._reading.read(document, f"/{index}")
+
+    def read_done_marker(self) -> list[StreamEvent]:
+        """A marker that this API does not send owes nothing."""
+        return []
+
+    def is_over(self) -> bool:
+        """Whether no more can come; candidates and counts may follow a finish."""
+        return False
+
+
+def stream_reader() -> StreamReader:
+    """A reader for one stream."""
+    return StreamReader(Machine())

@@ -8,11 +8,9 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.citations import write_citations
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
-from sightline.dialects.gemini.finishes import write_finish
-from sightline.dialects.gemini.logprobs import write_logprobs
 from sightline.dialects.gemini.parts_write import call_part, media_part
+from sightline.dialects.gemini.reply_fields import write_finish, write_logprobs, write_usage
 from sightline.dialects.gemini.signatures import REDACTED, for_client
-from sightline.dialects.gemini.usage import write_usage
 from sightline.dialects.losses import describe, lose_partial
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (

@@ -17,7 +17,7 @@ from sightline.model.tools import ToolChoice
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 _CONTENT = frozenset({"role", "parts"})
 MODEL, TOOLS = "model", "tools"
-"""Fields that need not stand in a body to be known: a silent null in the extras tells that they did."""
+"""Fields that a body may leave out: a null in the extras says that it had them."""
 _TOP = top_level_keys(TABLE) | both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
 
 

@@ -8,6 +8,7 @@ from sightline.dialects.conversation import (
     as_turns,
     leading_count,
     plain_text,
+    with_answers,
     with_policy,
     with_somebody,
 )
@@ -23,7 +24,6 @@ from sightline.dialects.gemini.thinking import is_followed_by_pieces
 from sightline.dialects.gemini.tools import write_choice, write_tools
 from sightline.dialects.losses import describe
 from sightline.dialects.option_table import set_path
-from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -140,7 +140,7 @@ class ContentWriter:
 
     def _opaque(self, part: Opaque, place: str) -> JsonObject | None:
         if part.mirrored:
-            # A piece of a thought goes back as such, and only to us; elsewhere its words stand in the whole.
+            # A piece of a thought goes back as such, and only to us; elsewhere its text is part of the whole.
             return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value

@@ -4,13 +4,11 @@ part of it that the API takes.
 A schema that stood in another form than ours remembers that form and its key, so that a same-dialect write is exact.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from sightline.dialects.json_schemas import SchemaKeys, map_schema
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
-
-Rule = Callable[[JsonObject, str], JsonObject]
-"""One node of a schema and its path -> the node as it is written."""
 
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
@@ -28,9 +26,11 @@ _WORDS: Mapping[str, str] = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-_MAPS = frozenset({"properties", "$defs", "defs", "definitions", "patternProperties"})
-_LISTS = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems", "prefix_items"})
-_NODES = frozenset({"items", "additionalProperties", "additional_properties", "not"})
+_KEYS = SchemaKeys(
+    frozenset({"properties", "$defs", "defs", "definitions", "patternProperties"}),
+    frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems", "prefix_items"}),
+    frozenset({"items", "additionalProperties", "additional_properties", "not"}),
+)
 _REFUSED: Mapping[str, Severity] = {
     "$schema": "identity",
     "$comment": "identity",
@@ -38,8 +38,6 @@ _REFUSED: Mapping[str, Severity] = {
     "enumDescriptions": "option",
 }
 """Keywords for which the API refuses a schema; the first two say nothing about what fits it."""
-_DEPTH = 100
-"""A schema nested deeper than this is left as it is below that level."""
 
 
 class WireSchema(dict[str, Json]):
@@ -58,7 +56,7 @@ def read_schema(wire: JsonObject, key: str, *, is_openapi: bool) -> JsonObject:
     root = wire.get("type")
     if type(root) is str and root.islower():
         return WireSchema(wire, key, wire) if is_openapi else wire
-    return WireSchema(_map_schema(wire, _as_json_schema, "", 0), key, wire)
+    return WireSchema(map_schema(wire, _as_json_schema, _KEYS), key, wire)
 
 
 def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
@@ -84,33 +82,11 @@ def strip_refused(schema: JsonObject, at: str, place: str, report: Report, name:
             kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
         return kept
 
-    cleaned = _map_schema(schema, clean, "", 0)
+    cleaned = map_schema(schema, clean, _KEYS)
     if "type" not in cleaned:
         report.add(f"{place}/type", f"type object of {name}", "gemini wants a type at the root of a schema")
         cleaned = clean({"type": "object", **cleaned}, "")
     return cleaned
-
-
-def _map_schema(node: JsonObject, rule: Rule, path: str, depth: int) -> JsonObject:
-    """The schema with the rule applied to every node, never to values such as defaults and enums."""
-    if depth > _DEPTH:
-        return node
-    out: JsonObject = {}
-    for key, value in node.items():
-        if key in _MAPS and type(value) is dict:
-            value = {
-                name: _map_schema(child, rule, f"{path}/{key}/{name}", depth + 1) if type(child) is dict else child
-                for name, child in value.items()
-            }
-        elif key in _LISTS and type(value) is list:
-            value = [
-                _map_schema(child, rule, f"{path}/{key}/{index}", depth + 1) if type(child) is dict else child
-                for index, child in enumerate(value)
-            ]
-        elif key in _NODES and type(value) is dict:
-            value = _map_schema(value, rule, f"{path}/{key}", depth + 1)
-        out[key] = value
-    return rule(out, path)
 
 
 def _as_json_schema(node: JsonObject, _path: str) -> JsonObject:

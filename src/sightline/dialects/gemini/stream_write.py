@@ -1,7 +1,7 @@
 """Events as frames of streamGenerateContent.
 
 Words leave as they come. A call is one whole part here, so it leaves when it is complete, and what follows it waits for
-it. How each choice ended, its citations and the usage stand in the last frame; a failure is a frame of its own, after
+it. How each choice ended, its citations and the usage are in the last frame; a failure is a frame of its own, after
 which nothing comes.
 """
 
@@ -10,10 +10,9 @@ from typing import assert_never
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.errors import write_error
-from sightline.dialects.gemini.finishes import write_finish
+from sightline.dialects.gemini.reply_fields import write_finish, write_usage
 from sightline.dialects.gemini.reply_write import about, add_signature, identity, lose_pieces, write_part
 from sightline.dialects.gemini.signatures import for_client
-from sightline.dialects.gemini.usage import write_usage
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -196,7 +195,7 @@ class StreamWriter:
         return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
 
     def _sign(self, event: SignatureReceived) -> bytes:
-        """Keep a seal for the end of its part: what seals it may be told in pieces."""
+        """Keep a seal for the end of its part: a signature may come in pieces."""
         choice = self._choice(event.choice)
         call = choice.calls.get(event.part)
         if call is not None:

@@ -4,16 +4,28 @@ Knows every field of its requests, replies, streams and errors, and nothing of p
 servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
 """
 
-from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
+from sightline.dialects.conversation import has_mirrored_part
+from sightline.dialects.dialect import (
+    CacheRules,
+    Clients,
+    Counting,
+    Dialect,
+    Editing,
+    Endpoint,
+    LeafPaths,
+    RequestRules,
+    TokenRules,
+    Unread,
+)
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.openai_chat.reply_read import read_plain, read_reply
+from sightline.dialects.openai_chat.reply_read import ChatStreamReader, read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_chat.stream_read import ChatStreamReader
 from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
+from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 
 DIALECT = Dialect(
     name=NAME,
@@ -28,9 +40,82 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     vendor_problems=vendor_problems,
-    endpoint=Endpoint("/chat/completions", counting=Counting("/chat/completions/input_tokens")),
     names=NAMES,
+    owns_frame=lambda frame: "choices" in frame,
+    error_event="",
+    model_in_path=False,
+    ends_with_bytes=False,
+    carries_parts=False,
+    keeps_kinds=False,
+    reasoning="effort",
+    versions=None,
+    operation="chat",
+    endpoint=Endpoint(
+        path="/chat/completions",
+        stream_path="",
+        version="",
+        credential=("authorization", "Bearer "),
+        headers=(),
+        # Only the embedded model counts tokens here; the API itself has no such path.
+        counting=Counting("/chat/completions/input_tokens", is_served=False),
+    ),
+    clients=Clients(
+        headers=frozenset(),
+        key_parameter="",
+        versions=None,
+        keep_alive=comment_keep_alive,
+        streams_array=lambda _query: False,
+        asks_for_usage=True,
+        tries_websocket=False,
+        list_models=list_models,
+        show_model=show_model,
+        state_fault=state_fault,
+    ),
+    rules=RequestRules(
+        needs_max_tokens=False,
+        needs_tools_for_calls=False,
+        needs_result_names=False,
+        needs_declared_properties=False,
+        takes_model_media=False,
+        names_last_reply=False,
+        may_hide_length=False,
+    ),
+    editing=Editing(
+        container="messages",
+        parts_key="content",
+        roles={role: role for role in ("system", "developer", "user", "assistant")},
+        adds_role=False,
+        text_part=lambda _role, text: {"type": "text", "text": text},
+        respell_part=lambda part, _role: part,
+        leaves=LeafPaths(
+            arguments=(("arguments",), ("function", "arguments"), ("custom", "input")),
+            actions=(),
+            responses=(),
+            outputs=(),
+            thinking=(("thinking",), ("text",)),
+        ),
+        reads_items_alone=True,
+        is_linked=has_mirrored_part,
+        drops_reasoning=False,
+        alternates=False,
+        signature_keys=frozenset(),
+    ),
+    tokens=TokenRules(
+        page=(0, 900, 4500),
+        second=(7, 10, 25),
+        json_share=(0.5, 1.0, 1.3),
+        call=(2, 7, 14),
+        result=(0, 6, 24),
+        picture=(0, 0, 0),
+        frames_system=True,
+        has_chat_tools=True,
+        shows_schema=True,
+    ),
+    # OpenAI puts the schema of the answer and the tools before all text.
+    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
     unread=Unread(
+        echoes=frozenset(),
+        stateful=frozenset(),
         bookkeeping=frozenset(
             {
                 "object",

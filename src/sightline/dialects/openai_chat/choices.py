@@ -1,6 +1,9 @@
 """What whole replies and stream chunks of Chat Completions have in common: words, reasoning, logprobs, finishes."""
 
+import hashlib
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
 from sightline.dialects.openai_chat.names import (
@@ -27,7 +30,37 @@ from sightline.model.events import (
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Refusal, Thinking
 from sightline.model.reply import Choice, Finish, TokenLogprob
+from sightline.model.report import Report
 from sightline.wire.pointer import join
+
+_FITS = re.compile(r"[a-zA-Z0-9_-]{1,24}")
+
+
+class CallIds:
+    """The ids of one choice's calls. A made one follows from the reply's own id, so that no two turns share it."""
+
+    def __init__(self, choice: int) -> None:
+        self._choice = choice
+        self._taken: set[str] = set()
+
+    def of(self, given: str, number: int, reply_id: str | None) -> str:
+        """The id of the call with this number: the given one, if there is one."""
+        call_id = given or self._make_id(number, reply_id or "")
+        self._taken.add(call_id)
+        return call_id
+
+    def _make_id(self, number: int, reply_id: str) -> str:
+        mark = reply_id if _FITS.fullmatch(reply_id) or not reply_id else _digest(reply_id)
+        words = ("call", mark, str(self._choice or ""), str(number))
+        made = "_".join(word for word in words if word)
+        while made in self._taken:
+            made += "_"
+        return made
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
 
 FINISHES: Mapping[str, Finish] = {
     "stop": "stop",
@@ -127,14 +160,14 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
     if holder.keys().isdisjoint(THINKING):
         return []
     events: list[StreamEvent] = []
-    told: set[str] = set()
+    seen: set[str] = set()
     for key in THINKING_TEXT:
         value = holder.get(key)
         if isinstance(value, dict):
             value = value.get("text") or value.get("content") or value
         if isinstance(value, str):
-            if value and value not in told:  # some servers say the same under two names
-                told.add(value)
+            if value and value not in seen:  # some servers say the same under two names
+                seen.add(value)
                 events.append(ThinkingReceived(THINKING_PART, value, choice, at=f"{at}/{key}"))
         elif value is not None:
             events.append(FieldReceived(f"{at}/{key}", value))
@@ -143,7 +176,7 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
         signature, signed_by, item = seal
         if signed_by != NAME and item == REDACTED:
             item = None
-            if not has_words and not told:
+            if not has_words and not seen:
                 block = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=f"{at}/{SEAL}")
                 return [*events, PartReceived(THINKING_PART, block, choice)]
         events.append(SignatureReceived(THINKING_PART, signature, signed_by, choice, item))
@@ -231,3 +264,29 @@ def write_token(token: TokenLogprob, *, nested: bool = True) -> JsonObject:
     if nested:
         document["top_logprobs"] = [write_token(top, nested=False) for top in token.top]
     return document
+
+
+THOUGHT, WORDS, CALL = 0, 1, 2
+_WHAT: Final = ("order of reasoning and words", "order of words and calls")
+
+
+class Order:
+    """Tell it each part of an answer with its number, in any sequence; it reports those that are moved forward."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._first: dict[int, int] = {}
+        self._last: dict[int, tuple[int, str]] = {}
+
+    def note(self, rank: int, number: int, at: str) -> None:
+        """A part of this rank, which stands behind all that have a smaller number."""
+        if any(other > rank and first < number for other, first in self._first.items()):
+            self._lose(rank, at)
+        for other, (last, place) in self._last.items():
+            if other < rank and last > number:
+                self._lose(other, place)
+        self._first[rank] = min(number, self._first.get(rank, number))
+        self._last[rank] = max((number, at), self._last.get(rank, (number, at)))
+
+    def _lose(self, rank: int, at: str) -> None:
+        self._report.lose(at, _WHAT[rank], f"{NAME} holds reasoning, then words, then calls", "content")

@@ -136,7 +136,7 @@ class ContentWriter:
         if part.context is not None:
             self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
         if part.cite is not None:
-            self._lose(part, "wish for citations", f"{NAME} has no such setting", "option")
+            self._lose(part, "citations requested", f"{NAME} has no such setting", "option")
         match part.source:
             case Inline(_, data):
                 file: JsonObject = {"file_data": data if self._same and _was_bare(part) else to_url(part.source)}

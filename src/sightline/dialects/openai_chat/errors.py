@@ -38,18 +38,18 @@ _STATUSES = ("code", "status_code", "status", "raw_status_code")
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     """The fault that an error body tells; a body of another shape still gives one, with what it says."""
     error = body.get("error") if isinstance(body, dict) else None
-    told = error if isinstance(error, dict) else body
-    if not isinstance(told, dict):
-        return provider_fault(status, told if isinstance(told, str) else "", details=body, headers=headers)
-    said = (None if told is error else error, told.get("message"), told.get("detail"))
+    holder = error if isinstance(error, dict) else body
+    if not isinstance(holder, dict):
+        return provider_fault(status, holder if isinstance(holder, str) else "", details=body, headers=headers)
+    said = (None if holder is error else error, holder.get("message"), holder.get("detail"))
     message = next((text for text in map(_text, said) if text), "")
-    words: list[Json] = [told.get("code"), told.get("type")]
-    if inner := _router_error(told.get("metadata")):
+    words: list[Json] = [holder.get("code"), holder.get("type")]
+    if inner := _router_error(holder.get("metadata")):
         message = ": ".join(filter(None, (message, inner[0])))
         words += inner[1]
     if status < 400:
-        status = next((number for name in _STATUSES if (number := _status(told.get(name)))), status)
-    return provider_fault(status, message, words=tuple(words), details=told, headers=headers)
+        status = next((number for name in _STATUSES if (number := _status(holder.get(name)))), status)
+    return provider_fault(status, message, words=tuple(words), details=holder, headers=headers)
 
 
 def _text(value: Json) -> str:
@@ -62,10 +62,10 @@ def _text(value: Json) -> str:
 
 
 def _problem(problem: Json) -> str:
-    if not isinstance(problem, dict) or not isinstance(told := problem.get("msg"), str):
+    if not isinstance(problem, dict) or not isinstance(message := problem.get("msg"), str):
         return encode(problem).decode()
     place = problem.get("loc")
-    return f"{'.'.join(str(step) for step in place)}: {told}" if isinstance(place, list) else told
+    return f"{'.'.join(str(step) for step in place)}: {message}" if isinstance(place, list) else message
 
 
 def _router_error(metadata: Json) -> tuple[str, list[Json]] | None:

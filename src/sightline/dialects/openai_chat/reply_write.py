@@ -3,11 +3,18 @@
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe, lose_partial
-from sightline.dialects.openai_chat.call_ids import CallIds
-from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
+from sightline.dialects.openai_chat.choices import (
+    CALL,
+    THOUGHT,
+    WORDS,
+    CallIds,
+    Order,
+    write_citation,
+    write_finish,
+    write_token,
+)
 from sightline.dialects.openai_chat.errors import write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID
-from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
 from sightline.dialects.tool_names import flat_name
@@ -47,7 +54,7 @@ def write_head(kind: str, started: Started, client: Client, report: Report) -> J
     for key, made in (("id", DEFAULT_ID), ("created", 0), ("model", "")):
         if not head[key]:
             head[key] = made
-            report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and nobody said it", "identity")
+            report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and it is not known", "identity")
     return head
 
 

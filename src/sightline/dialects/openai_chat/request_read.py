@@ -214,12 +214,12 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
     text, because that is the block that its maker wants to see again.
     """
     parts: list[Part] = []
-    told: set[str] = set()
+    seen: set[str] = set()
     signature, signed_by, item = read_seal(holder, at) or (None, NAME, None)
     for key in THINKING_TEXT:
         text, place = holder.get(key), f"{at}/{key}"
-        if isinstance(text, str) and text not in told:
-            told.add(text)
+        if isinstance(text, str) and text not in seen:
+            seen.add(text)
             parts.append(Thinking(text, at=place))
         elif text is not None:
             parts.append(Opaque(NAME, {key: text}, mirrored=isinstance(text, str), at=place))
@@ -266,7 +266,7 @@ def read_arguments(holder: JsonObject, key: str, at: str) -> str:
 
 
 def read_signature(holder: JsonObject) -> tuple[str | None, JsonObject]:
-    """Google's signature beside a call, or whatever else stands in `extra_content`."""
+    """Google's signature beside a call, or what else is in `extra_content`."""
     content = holder.get("extra_content")
     if content is None:
         return None, {}

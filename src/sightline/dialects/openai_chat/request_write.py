@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from sightline.dialects.conversation import as_turns, with_ids, with_policy
+from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
@@ -14,9 +14,7 @@ from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import set_path, write_options
-from sightline.dialects.result_order import with_answers
-from sightline.dialects.service_tiers import OF_CHAT, fit_tier
-from sightline.dialects.user_ids import fit_openai_ids
+from sightline.dialects.option_values import OF_CHAT, fit_openai_ids, fit_tier
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options
@@ -58,15 +56,15 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if options.stream and options.include_usage is None and target.stream_usage:
         set_path(document, ("stream_options", "include_usage"), True)
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
-        report.add("/stream_options/include_usage", "wish for usage", why)
+        report.add("/stream_options/include_usage", "usage requested", why)
     return document
 
 
 def _without_usage(options: Options, report: Report) -> Options:
-    """The options of a request to a provider that refuses the wish for usage."""
+    """The options of a request to a provider that refuses to be asked for usage."""
     if options.include_usage is not None:
         place = options.places.get("include_usage", "/include_usage")
-        report.lose(place, "wish for usage", "the provider takes no such wish", "identity")
+        report.lose(place, "usage requested", "the provider has no such option", "identity")
     return replace(options, include_usage=None)
 
 
@@ -275,7 +273,7 @@ class _MessageWriter:
 
     def _without_media(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Tool messages take text only, so their pictures follow in a message that takes them."""
-        why = "it stands in a user message behind the result"
+        why = "it is in a user message behind the result"
         for part in parts:
             if is_media(part):
                 what = f"place of {part.__class__.__name__.lower()} in a tool result"

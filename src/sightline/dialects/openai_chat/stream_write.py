@@ -6,11 +6,18 @@ import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import describe
-from sightline.dialects.openai_chat.call_ids import CallIds
-from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
+from sightline.dialects.openai_chat.choices import (
+    CALL,
+    THOUGHT,
+    WORDS,
+    CallIds,
+    Order,
+    write_citation,
+    write_finish,
+    write_token,
+)
 from sightline.dialects.openai_chat.errors import error_object
 from sightline.dialects.openai_chat.names import GEMINI, NAME
-from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.reply_write import (
     lose_finish,
     lose_pieces,

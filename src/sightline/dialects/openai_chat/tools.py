@@ -226,10 +226,10 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
 
 def write_parallel(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
     """`parallel_tool_calls`, which the API takes beside tools only."""
-    wish = request.parallel_tool_calls
-    if wish is None:
+    parallel = request.parallel_tool_calls
+    if parallel is None:
         return
     if same or "tools" in document:
-        document["parallel_tool_calls"] = wish
+        document["parallel_tool_calls"] = parallel
     else:
         report.lose(request.parallel_at, "whether calls may be parallel", "there is no tool to call", "identity")

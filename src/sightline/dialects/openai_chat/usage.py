@@ -44,10 +44,10 @@ def read_usage(value: Json, at: str) -> Usage:
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
-    """The same as a `usage` object. Both counts are demanded, so one that nobody told is 0 and listed."""
+    """The same as a `usage` object. Both counts are demanded, so an unknown one is 0 and listed."""
     for key, count in (("prompt_tokens", usage.input_tokens), ("completion_tokens", usage.output_tokens)):
         if count is None:
-            report.add(f"/usage/{key}", key, "usage has both counts and only one was told", "identity")
+            report.add(f"/usage/{key}", key, "usage has both counts and only one is known", "identity")
     prompt, completion = usage.input_tokens or 0, usage.output_tokens or 0
     document: JsonObject = {
         "prompt_tokens": prompt,

@@ -5,17 +5,64 @@ item twice, in deltas and as a snapshot. Imports the shared pieces of `dialects`
 sister `openai_chat` what the two APIs have in common: the shape of errors, of logprobs, and the words for effort.
 """
 
-from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
+from collections.abc import Mapping
+
+from sightline.dialects.dialect import (
+    CacheRules,
+    Clients,
+    Counting,
+    Dialect,
+    Editing,
+    Endpoint,
+    LeafPaths,
+    RequestRules,
+    TokenRules,
+    Unread,
+)
+from sightline.dialects.openai_clients import KEEP_ALIVE_COMMENT, list_models, show_model, state_fault
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
-from sightline.dialects.openai_responses.reply_read import read_reply
+from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
 from sightline.dialects.openai_responses.reply_write import write_reply
 from sightline.dialects.openai_responses.request_read import read_request
 from sightline.dialects.openai_responses.request_write import write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_responses.stream_read import ResponsesMachine
 from sightline.dialects.openai_responses.stream_write import ResponsesStreamWriter
 from sightline.dialects.streaming import StreamReader
+from sightline.dialects.tool_names import BUILT_IN
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Opaque
+
+
+def _keep_alive(headers: Mapping[str, str]) -> bytes:
+    """Codex counts only events, and ignores those that it does not know; OpenAI's own library fails on such events,
+    but takes a comment."""
+    is_codex = any(headers.get(name, "").lower().startswith("codex") for name in ("user-agent", "originator"))
+    return b'event: keepalive\ndata: {"type":"keepalive"}\n\n' if is_codex else KEEP_ALIVE_COMMENT
+
+
+def _text_part(role: str, text: str) -> JsonObject:
+    if role == "assistant":
+        return {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "input_text", "text": text}
+
+
+def _respell_part(part: Json, role: str) -> Json:
+    """A text under the type that it has in this role."""
+    if not isinstance(part, dict) or part.get("type") not in ("input_text", "output_text"):
+        return part
+    kind = "output_text" if role == "assistant" else "input_text"
+    if part["type"] == kind:
+        return part
+    kept = {key: value for key, value in part.items() if key not in ("annotations", "logprobs")}
+    return {**kept, "type": kind, **({"annotations": []} if role == "assistant" else {})}
+
+
+def _is_linked(message: Message) -> bool:
+    """Whether it brings tools, or calls a built-in tool: only if the client ran that call is its result read as one."""
+    return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
+
 
 DIALECT = Dialect(
     name=NAME,
@@ -28,10 +75,24 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
-    keeps_kinds=True,
     vendor_problems=vendor_problems,
+    names=NAMES,
+    read_plain=None,
+    owns_frame=lambda frame: str(frame.get("type", "")).startswith("response."),
+    error_event="",
+    model_in_path=False,
+    ends_with_bytes=False,
+    carries_parts=False,
+    keeps_kinds=True,
+    reasoning="effort",
+    versions=None,
+    operation="chat",
     endpoint=Endpoint(
-        "/responses",
+        path="/responses",
+        stream_path="",
+        version="",
+        credential=("authorization", "Bearer "),
+        headers=(),
         counting=Counting(
             "/responses/input_tokens",
             frozenset(
@@ -51,7 +112,59 @@ DIALECT = Dialect(
             ),
         ),
     ),
-    names=NAMES,
+    clients=Clients(
+        headers=frozenset(),
+        key_parameter="",
+        versions=None,
+        keep_alive=_keep_alive,
+        streams_array=lambda _query: False,
+        asks_for_usage=False,
+        tries_websocket=True,
+        list_models=list_models,
+        show_model=show_model,
+        state_fault=state_fault,
+    ),
+    rules=RequestRules(
+        needs_max_tokens=False,
+        needs_tools_for_calls=False,
+        needs_result_names=False,
+        needs_declared_properties=False,
+        takes_model_media=False,
+        names_last_reply=True,
+        may_hide_length=True,
+    ),
+    editing=Editing(
+        container="input",
+        parts_key="content",
+        roles={role: role for role in ("system", "developer", "user", "assistant")},
+        adds_role=False,
+        text_part=_text_part,
+        respell_part=_respell_part,
+        leaves=LeafPaths(
+            arguments=(("arguments",), ("input",)),
+            actions=(("action",), ("operation",), ("actions",), ("arguments",)),
+            responses=(),
+            outputs=(("output",), ("tools",)),
+            thinking=(("text",),),
+        ),
+        reads_items_alone=True,
+        is_linked=_is_linked,
+        drops_reasoning=True,
+        alternates=False,
+        signature_keys=frozenset(),
+    ),
+    tokens=TokenRules(
+        page=(0, 900, 4500),
+        second=(7, 10, 25),
+        json_share=(0.5, 1.0, 1.3),
+        call=(2, 7, 16),
+        result=(0, 6, 24),
+        picture=(0, 0, 0),
+        frames_system=True,
+        has_chat_tools=False,
+        shows_schema=True,
+    ),
+    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
     unread=Unread(
         bookkeeping=BOOKKEEPING,
         echoes=ECHOES,

@@ -158,7 +158,7 @@ def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
 
 
 def read_output(item: JsonObject, at: str) -> ToolResult | None:
-    """The result that an item is, None where it cannot be told which call it answers."""
+    """The result that an item is, None where it does not say which call it answers."""
     tool = BY_OUTPUT[str(item["type"])]
     call_id, item_id = item.get("call_id"), item.get("id")
     extras = rest(item, _OUTPUT)

@@ -43,12 +43,12 @@ def read_failure(error: Json) -> Fault:
     """The fault of an `error` object in a reply, or of an `error` frame."""
     holder = error if isinstance(error, dict) else {}
     message, code = holder.get("message"), holder.get("code")
-    told = message if isinstance(message, str) else ""
+    text = message if isinstance(message, str) else ""
     if code == "cancelled":
-        return cancellation_fault(told)
+        return cancellation_fault(text)
     word = _ALIASES.get(code, _image_word(code)) if isinstance(code, str) else None
     return provider_fault(
-        0, told or "the provider failed and did not say why", words=(word, holder.get("type")), details=error
+        0, text or "the provider failed and did not say why", words=(word, holder.get("type")), details=error
     )
 
 

@@ -29,7 +29,7 @@ REDACTED = "redacted"
 """In a wrapped seal, in place of an id: the block that it stands for has no text that may be read."""
 
 UNSIGNED = ""
-"""In a wrapped seal, in place of the maker: reasoning that nobody has signed, and that no provider can look up."""
+"""In a wrapped signature, in place of its maker: reasoning that is not signed, and that no provider can look up."""
 
 BOOKKEEPING = frozenset(
     {
@@ -54,7 +54,7 @@ BOOKKEEPING = frozenset(
         *("prompt_cache_retention",),
     }
 )
-"""Fields of this wire whose loss changes nothing that anybody reads."""
+"""Fields of this wire whose loss changes nothing that a reader sees."""
 
 ECHOES = frozenset(
     {

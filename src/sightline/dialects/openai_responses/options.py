@@ -8,8 +8,7 @@ from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import Table, options_of, read_options, top_level_keys, write_options
-from sightline.dialects.service_tiers import OF_RESPONSES, fit_tier
-from sightline.dialects.user_ids import fit_openai_ids
+from sightline.dialects.option_values import OF_RESPONSES, fit_openai_ids, fit_tier
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -113,13 +112,13 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
     key = "summary" if holder.get("summary") is not None else "generate_summary"
     summary = opt_str(holder, key, at)
     mode = "off" if effort == _OFF else None
-    told = {"mode": mode, "effort": None if mode else effort, "summary": summary}
+    values = {"mode": mode, "effort": None if mode else effort, "summary": summary}
     homes = {"mode": f"{at}/effort", "effort": f"{at}/effort", "summary": f"{at}/{key}"}
     return Reasoning(
         mode=mode,
-        effort=told["effort"],
+        effort=values["effort"],
         summary=summary,
-        places={name: homes[name] for name, value in told.items() if value is not None},
+        places={name: homes[name] for name, value in values.items() if value is not None},
         at=at,
         extras=rest(holder, frozenset({"effort", key})),
     )
@@ -136,7 +135,7 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
             report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so unasked", "identity")
     if options.include_usage is not None and not same:
         place = options.places.get("include_usage", "/include_usage")
-        report.lose(place, "wish for token counts", f"{NAME} always sends them", "identity")
+        report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
     write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
     if options.logprobs:
         _write_logprobs(options, document)

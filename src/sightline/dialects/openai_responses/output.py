@@ -4,15 +4,16 @@ Whole replies and streams are both made here, so that a snapshot cannot differ f
 """
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe
-from sightline.dialects.openai_responses.annotations import write_annotation
-from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call
+from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call
+from sightline.dialects.openai_responses.content import write_annotation
 from sightline.dialects.openai_responses.names import NAME, REDACTED
-from sightline.dialects.openai_responses.open_items import Emit, OpenCall, OpenClientCall, OpenMessage, OpenReasoning
 from sightline.dialects.openai_responses.reasoning import write_seal
 from sightline.dialects.signatures import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
@@ -20,6 +21,236 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Image, Inline, Opaque, Part, Thinking
 from sightline.model.reply import TokenLogprob
 from sightline.model.report import Report
+
+Emit = Callable[[str, JsonObject], None]
+
+
+class OpenMessage:
+    """A message; its content parts are spoken one after the other. `block` is the part of the answer that speaks."""
+
+    def __init__(self, emit: Emit, item_id: str, index: int) -> None:
+        self._emit = emit
+        self._place: JsonObject = {"item_id": item_id, "output_index": index}
+        self._content: list[Json] = []
+        self._speaking: tuple[int, str] | None = None
+        self._fragments: list[str] = []
+        self._annotations: list[Json] = []
+        self._logprobs: list[Json] = []
+
+    def start(self, status: str = "in_progress") -> JsonObject:
+        """The item with the content so far."""
+        item: JsonObject = {"id": self._place["item_id"], "type": "message", "status": status, "role": "assistant"}
+        return {**item, "content": list(self._content)}
+
+    def say(self, block: int, kind: str, text: str) -> None:
+        """Some words of an `output_text` or of a `refusal`."""
+        if self._speaking != (block, kind):
+            self._close_words()
+            self._speaking = block, kind
+            self._place["content_index"] = len(self._content)
+            self._emit("response.content_part.added", {**self._place, "part": self._part(kind, "")})
+        self._fragments.append(text)
+        if not text:
+            return
+        if kind == "refusal":
+            self._emit("response.refusal.delta", {**self._place, "delta": text})
+        else:
+            self._emit("response.output_text.delta", {**self._place, "delta": text, "logprobs": []})
+
+    def annotate(self, annotation: JsonObject) -> None:
+        """A source of the text that is being spoken."""
+        place: JsonObject = {**self._place, "annotation_index": len(self._annotations)}
+        self._emit("response.output_text.annotation.added", {**place, "annotation": annotation})
+        self._annotations.append(annotation)
+
+    def weigh(self, tokens: list[TokenLogprob]) -> bool:
+        """Logprobs for the text that is being spoken; False if none is."""
+        if self._speaking is None or self._speaking[1] == "refusal":
+            return False
+        self._logprobs.extend(_token(token) for token in tokens)
+        return True
+
+    def close(self, status: str) -> JsonObject:
+        """The whole message."""
+        self._close_words()
+        return self.start(status)
+
+    def _close_words(self) -> None:
+        if self._speaking is None:
+            return
+        kind, text = self._speaking[1], "".join(self._fragments)
+        part = self._part(kind, text)
+        if kind == "refusal":
+            self._emit("response.refusal.done", {**self._place, "refusal": text})
+        else:
+            self._emit("response.output_text.done", {**self._place, "text": text, "logprobs": list(self._logprobs)})
+        self._emit("response.content_part.done", {**self._place, "part": part})
+        self._content.append(part)
+        self._fragments, self._annotations, self._logprobs = [], [], []
+        self._speaking = None
+
+    def _part(self, kind: str, text: str) -> JsonObject:
+        if kind == "refusal":
+            return {"type": kind, "refusal": text}
+        part: JsonObject = {"type": kind, "text": text, "annotations": list(self._annotations)}
+        return {**part, "logprobs": list(self._logprobs)} if self._logprobs else part
+
+
+class _PieceEvents(NamedTuple):
+    part: str
+    text: str
+    place: str
+    type: str
+
+
+_SUMMARY = _PieceEvents(
+    "response.reasoning_summary_part", "response.reasoning_summary_text", "summary_index", "summary_text"
+)
+_CONTENT = _PieceEvents("response.content_part", "response.reasoning_text", "content_index", "reasoning_text")
+
+
+class OpenReasoning:
+    """A reasoning item. Reasoning is shown as its summary, unless there is a summary beside it."""
+
+    def __init__(self, emit: Emit, item_id: str, index: int, block: int) -> None:
+        self.block = block
+        self._emit = emit
+        self._place: JsonObject = {"item_id": item_id, "output_index": index}
+        self._pieces: dict[_PieceEvents, list[Json]] = {_SUMMARY: [], _CONTENT: []}
+        self._named: tuple[bool, int] | None = None
+        self._into = _SUMMARY
+        self._has_summary = False
+        self._fragments: list[str] = []
+        self._seal: SignatureReceived | None = None
+
+    def start(self) -> JsonObject:
+        """The item before its first piece."""
+        return {"id": self._place["item_id"], "type": "reasoning", "summary": []}
+
+    def think(self, text: str, *, piece: int, summary: bool) -> None:
+        """Some reasoning, or some of its summary."""
+        if not text and not summary:
+            return
+        if self._named != (summary, piece):
+            text = self._next_piece(text, piece=piece, summary=summary)
+        self._fragments.append(text)
+        if text:
+            self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
+
+    def sign(self, seal: SignatureReceived) -> None:
+        """The provider's seal."""
+        self._seal = seal
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a provider has sealed this reasoning, or can look it up."""
+        return self._seal is not None and bool(self._seal.signed_by)
+
+    def close(self) -> JsonObject:
+        """The whole item."""
+        self._close_piece()
+        item: JsonObject = {**self.start(), "summary": self._pieces[_SUMMARY]}
+        if self._pieces[_CONTENT]:
+            item["content"] = self._pieces[_CONTENT]
+        seal = self._seal
+        item_id = str(self._place["item_id"])
+        sealed = write_seal(None, None, None, item_id)
+        if seal is not None:
+            sealed = write_seal(seal.signature, seal.signed_by, seal.id, item_id)
+        return item if sealed is None else {**item, "encrypted_content": sealed}
+
+    def _next_piece(self, text: str, *, piece: int, summary: bool) -> str:
+        """Begin a piece. Reasoning itself is one text, so its further pieces go on behind a blank line."""
+        goes_on = self._named is not None and not self._named[0] and not summary
+        if goes_on:
+            text = f"\n\n{text}"
+        else:
+            self._close_piece()
+            self._into = _SUMMARY if summary or not self._has_summary else _CONTENT
+            self._has_summary = self._has_summary or summary
+            self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
+        self._named = summary, piece
+        return text
+
+    def _close_piece(self) -> None:
+        if self._named is None:
+            return
+        text = "".join(self._fragments)
+        self._emit(f"{self._into.text}.done", {**self._piece_place(), "text": text})
+        self._emit(f"{self._into.part}.done", {**self._piece_place(), "part": self._piece(text)})
+        self._pieces[self._into].append(self._piece(text))
+        self._fragments, self._named = [], None
+
+    def _piece(self, text: str) -> JsonObject:
+        return {"type": self._into.type, "text": text}
+
+    def _piece_place(self) -> JsonObject:
+        return {**self._place, self._into.place: len(self._pieces[self._into])}
+
+
+class OpenCall:
+    """A call whose arguments are still being written."""
+
+    def __init__(self, emit: Emit, item: JsonObject, index: int, begun: ToolCallBegun) -> None:
+        self._emit = emit
+        self._item = item
+        self._place: JsonObject = {"item_id": item["id"], "output_index": index}
+        self._is_custom = begun.kind == "custom"
+        self._words = "input" if self._is_custom else "arguments"
+        self._event = "response.custom_tool_call_input" if self._is_custom else "response.function_call_arguments"
+        self._fragments: list[str] = []
+
+    def start(self) -> JsonObject:
+        """The item before its first argument."""
+        return {**self._item, "status": "in_progress", self._words: ""}
+
+    def write(self, fragment: str) -> None:
+        """A fragment of the arguments."""
+        if fragment:
+            self._fragments.append(fragment)
+            self._emit(f"{self._event}.delta", {**self._place, "delta": fragment})
+
+    def close(self, status: str) -> JsonObject:
+        """The whole call; an empty argument list is an empty object."""
+        if not self._fragments and not self._is_custom:
+            self.write("{}")
+        text = "".join(self._fragments)
+        self._emit(f"{self._event}.done", {**self._place, self._words: text})
+        return {**self._item, "status": status, self._words: text}
+
+
+class OpenClientCall:
+    """A call of a built-in tool that the client runs. Its item can be written once the whole action is known."""
+
+    def __init__(self, head: JsonObject, begun: ToolCallBegun) -> None:
+        self.begun = begun
+        self.extras: JsonObject = {}
+        self._head = head
+        self._fragments: list[str] = []
+
+    def write(self, fragment: str) -> None:
+        """A fragment of the action."""
+        self._fragments.append(fragment)
+
+    @property
+    def arguments(self) -> str:
+        """What has come of the action."""
+        return "".join(self._fragments)
+
+    def close(self, status: str) -> JsonObject | None:
+        """The whole item, None where what has come is no action."""
+        item = write_call(self.begun.kind, self.arguments, {**self._head, "status": status})
+        return None if item is None else {**item, **self.extras}
+
+
+def _token(token: TokenLogprob) -> JsonObject:
+    return {**_likely(token), "top_logprobs": [_likely(other) for other in token.top]}
+
+
+def _likely(token: TokenLogprob) -> JsonObject:
+    raw = token.token.encode("utf-8", "surrogatepass") if token.bytes is None else token.bytes
+    return {"token": token.token, "logprob": token.logprob, "bytes": list(raw)}
+
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _STEM = 40
@@ -168,7 +399,10 @@ class Output:
             self._close_client_call(item, status)
         elif isinstance(item, OpenReasoning):
             if not item.is_signed:
-                place, why = f"/output/{len(self.items)}/encrypted_content", "the next turn must know that nobody did"
+                place, why = (
+                    f"/output/{len(self.items)}/encrypted_content",
+                    "the next turn must know that it is not signed",
+                )
                 self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._emit_item_done(item.close())
         elif item is not None:

@@ -1,10 +1,28 @@
 """Reading a whole Responses reply, item by item, into the events that its stream would have been."""
 
-from sightline.dialects.fields import as_object, opt_str, wrong
-from sightline.dialects.openai_responses.errors import read_error
-from sightline.dialects.openai_responses.snapshots import SnapshotReader
-from sightline.model.events import Ended, Failed, Started, StreamEvent
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
+from sightline.dialects.openai_responses.client_tools import is_client_call
+from sightline.dialects.openai_responses.content import read_annotation
+from sightline.dialects.openai_responses.errors import read_error, read_failure
+from sightline.dialects.openai_responses.names import CALLS, STRIDE
+from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    RefusalReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+)
 from sightline.model.json import Json, JsonObject
+from sightline.wire.pointer import join
 
 
 def read_reply(document: Json) -> list[StreamEvent]:
@@ -32,3 +50,300 @@ def read_identity(response: JsonObject, at: str) -> list[StreamEvent]:
             opt_str(response, "id", at) if response.get("store") is True else None,
         )
     ]
+
+
+_TEXT_DELTA = "response.output_text.delta"
+_SUMMARY_DELTA = "response.reasoning_summary_text.delta"
+_PIECE_DELTAS = (_SUMMARY_DELTA, "response.reasoning_text.delta")
+_ARGUMENTS_DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
+
+_FRAME = frozenset(
+    {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "annotation_index"}
+    | {"delta", "logprobs", "obfuscation", "text", "refusal", "arguments", "input", "name", "part", "item", "response"}
+    | {"annotation", "status", "code", "message", "param", "error", "headers"}
+)
+
+_CALL = "function_call"
+_NOWHERE: tuple[int, str] = (-1, "")
+
+_TERMINALS = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "cancelled",
+}
+
+_QUIET = (
+    "response.content_part.",
+    "response.reasoning_summary_part.",
+    "response.web_search_call.",
+    "response.file_search_call.",
+    "response.code_interpreter_call",
+    "response.image_generation_call.",
+    "response.image_gen_call.",
+    "response.mcp_call",
+    "response.mcp_list_tools.",
+    "response.shell_call_",
+    "response.apply_patch_call",
+    "response.computer_call",
+    "response.compaction.",
+    "response.steer",
+    "steer.",
+    "keepalive",
+    "ping",
+)
+"""Frames about something that its item will tell whole, or that tell nothing of the answer."""
+
+_Name = TypeVar("_Name")
+_Reader = Callable[[JsonObject, int], list[StreamEvent]]
+
+
+class ResponsesMachine:
+    """One stream's state."""
+
+    def __init__(self) -> None:
+        self._hearing = SnapshotReader()
+        self._texts = self._hearing.texts
+        self._has_started = False
+        self._is_over = False
+        self._next = 0
+        self._last = _NOWHERE
+        self._latest: dict[str, int] = {}
+        self._unnamed: dict[str, int] = {}
+        self._told: set[str] = set()
+        self._readers: Mapping[str, _Reader] = {
+            "response.created": self._begin,
+            "response.in_progress": self._begin,
+            "response.queued": self._begin,
+            "response.output_item.added": self._on_item_added,
+            "response.output_item.done": self._on_item_done,
+            _TEXT_DELTA: self._text,
+            "response.output_text.done": self._text,
+            "response.output_text.annotation.added": self._annotation,
+            "response.refusal.delta": self._refusal,
+            "response.refusal.done": self._refusal,
+            "response.reasoning_text.done": self._thinking,
+            "response.reasoning_summary_text.done": self._summary,
+            "response.function_call_arguments.done": self._arguments,
+            "response.custom_tool_call_input.done": self._arguments,
+            "error": self._error,
+            **dict(zip(_PIECE_DELTAS, (self._summary, self._thinking), strict=True)),
+            **dict.fromkeys(_ARGUMENTS_DELTAS, self._arguments),
+            **dict.fromkeys(_TERMINALS, self._terminal),
+        }
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame. Nearly all are deltas of what has begun, with no fields that are news."""
+        kind, output, delta = document.get("type"), document.get("output_index"), document.get("delta")
+        if type(delta) is str and type(output) is int and document.keys() <= _FRAME:
+            part = output * STRIDE
+            if kind == _TEXT_DELTA:
+                content = document.get("content_index")
+                if type(content) is int and (heard := self._texts.get(part := part + content)) is not None:
+                    heard.append(delta)
+                    return [TextReceived(part, delta)]
+            elif kind in _ARGUMENTS_DELTAS:
+                if (heard := self._hearing.arguments.get(part)) is not None:
+                    heard.append(delta)
+                    return [ArgumentsReceived(part, delta)]
+            elif kind in _PIECE_DELTAS:
+                is_summary = kind == _SUMMARY_DELTA
+                piece = document.get("summary_index" if is_summary else "content_index")
+                if type(piece) is int and (heard := self._hearing.pieces.get((part, is_summary, piece))) is not None:
+                    heard.append(delta)
+                    return [ThinkingReceived(part, delta, 0, piece, is_summary)]
+        return self._read(kind if isinstance(kind, str) else "", document, index)
+
+    def read_done_marker(self) -> list[StreamEvent]:
+        """Some servers send the marker of Chat behind their last event; it says nothing here."""
+        return []
+
+    def is_over(self) -> bool:
+        """Whether a terminal event has come."""
+        return self._is_over
+
+    def _read(self, kind: str, document: JsonObject, index: int) -> list[StreamEvent]:
+        reader = self._readers.get(kind)
+        if reader is None:
+            if kind.startswith(_QUIET):
+                return []
+            if document.get("error") is not None:
+                return self._error(document, index)
+            return self._once(kind, [FieldReceived(f"/{index}", document)])
+        events = reader(document, index)
+        for key in rest(document, _FRAME):
+            events = [*events, *self._once(f"/{key}", [FieldReceived(join(f"/{index}", key), document[key])])]
+        return events
+
+    def _once(self, name: str, events: list[StreamEvent]) -> list[StreamEvent]:
+        if name in self._told:
+            return []
+        self._told.add(name)
+        return events
+
+    def _begin(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        if self._has_started:
+            return []
+        events = read_identity(as_object(document.get("response"), f"/{index}/response"), f"/{index}/response")
+        self._has_started = True
+        return events
+
+    def _on_item_added(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """A call begins as soon as it has a name."""
+        item, at = document.get("item"), f"/{index}/item"
+        if not isinstance(item, dict):
+            return []
+        place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
+        part = place * STRIDE
+        self._hearing.place(item, place)
+        if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
+            begun = call_begun(item, part, at)
+            self._hearing.calls.add(part)
+            return [begun]
+        if is_client_call(item) and part not in self._hearing.calls:
+            begun = client_call_begun(item, part, at)
+            self._hearing.calls.add(part)
+            return [begun]
+        return []
+
+    def _on_item_done(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        item = as_object(document.get("item"), f"/{index}/item")
+        place = self._item_place(document, item, index, is_new=False)
+        self._last = _NOWHERE
+        return self._hearing.item(item, place, f"/{index}/item")
+
+    def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
+        return self._words(document, at, self._hearing.texts, part, lambda words: TextReceived(part, words, at=at))
+
+    def _refusal(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        part, at = self._content_part(document, index), f"/{index}/{_key(document, 'refusal')}"
+        self._hearing.has_refusal = True
+        return self._words(document, at, self._hearing.texts, part, lambda words: RefusalReceived(part, words, at=at))
+
+    def _words(
+        self,
+        document: JsonObject,
+        at: str,
+        heard: dict[_Name, list[str]],
+        name: _Name,
+        tell: Callable[[str], StreamEvent],
+    ) -> list[StreamEvent]:
+        """The words that a delta adds, or what those of a `.done` event add to the deltas before it."""
+        frame, _, key = at.rpartition("/")
+        words = str_of(document, key, frame)
+        if key != "delta":
+            return self._hearing.news(heard, name, words, at, tell)
+        heard.setdefault(name, []).append(words)
+        return [tell(words)]
+
+    def _annotation(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        part = self._content_part(document, index)
+        citation = read_annotation(document.get("annotation"), f"/{index}/annotation")
+        self._hearing.citations[part] = self._hearing.citations.get(part, 0) + 1
+        return [CitationReceived(part, citation)]
+
+    def _thinking(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        return self._piece(document, index, "content_index", summary=False)
+
+    def _summary(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        return self._piece(document, index, "summary_index", summary=True)
+
+    def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
+        part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
+        at = f"/{index}/{_key(document, 'text')}"
+
+        def tell(words: str) -> ThinkingReceived:
+            return ThinkingReceived(part, words, piece=piece, summary=summary, at=at)
+
+        return self._words(document, at, self._hearing.pieces, (part, summary, piece), tell)
+
+    def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        part = self._place(document, _CALL, index) * STRIDE
+        if part not in self._hearing.calls:
+            return []  # the name is not known yet; the item's own snapshot has it
+        at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
+        heard = self._hearing.arguments
+        return self._words(document, at, heard, part, lambda words: ArgumentsReceived(part, words))
+
+    def _terminal(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        at = f"/{index}/response"
+        response = as_object(document.get("response"), at)
+        implied = _TERMINALS[str_of(document, "type", f"/{index}")]
+        events = [*read_identity(response, at), *self._hearing.outcome(response, at, implied)]
+        self._is_over = True
+        return events
+
+    def _error(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        error = document.get("error")
+        return [Failed(read_failure(document if error is None else error))]
+
+    def _content_part(self, document: JsonObject, index: int) -> int:
+        return self._place(document, "message", index) * STRIDE + _number(document, "content_index", index, 0)
+
+    # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
+    # ids tell which item is meant. Frames without an id go on with the item that was spoken of last, if it is of the
+    # same kind and not done; a frame that repeats words means the last item of its kind.
+
+    def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
+        """The place in the output of an item that begins, or that comes whole."""
+        family, names = _family(item.get("type")), names_of(item)
+        place = self._output_index(document, index)
+        if place is None:
+            place = self._hearing.place_of(names)
+        if place is None and not is_new:
+            place = self._unnamed.pop(family, None)
+        if place is None:
+            place = self._next
+            if not names:
+                self._unnamed[family] = place
+        return self._remember(place, family)
+
+    def _place(self, document: JsonObject, family: str, index: int) -> int:
+        """The place in the output of the item that a frame is about."""
+        place, name = self._output_index(document, index), document.get("item_id")
+        if place is None and isinstance(name, str) and name:
+            place = self._hearing.place_of([name])
+            if place is None:
+                place = self._next
+                self._hearing.place({"id": name}, place)
+        if place is None and family == _CALL and self._hearing.silent_calls > 1:
+            raise wrong(
+                None, f"/{index}/output_index", "the place of the call, because several wait for their arguments"
+            )
+        if place is None and self._last[1] == family:
+            place = self._last[0]
+        if place is None and "delta" not in document:
+            place = self._latest.get(family)
+        if place is None:
+            place = self._unnamed[family] = self._next
+        return self._remember(place, family)
+
+    def _output_index(self, document: JsonObject, index: int) -> int | None:
+        return None if document.get("output_index") is None else _number(document, "output_index", index)
+
+    def _remember(self, place: int, family: str) -> int:
+        self._last = place, family
+        self._latest[family] = place
+        self._next = max(self._next, place + 1)
+        return place
+
+
+def _family(kind: Json) -> str:
+    """What a frame without any id has in common with those before it that are about the same item."""
+    return _CALL if str(kind) in CALLS else str(kind)
+
+
+def _number(document: JsonObject, key: str, index: int, default: int | None = None) -> int:
+    value = document.get(key)
+    if value is None and default is not None:
+        return default
+    number = whole_number(value)
+    if number is None:
+        raise wrong(value, f"/{index}/{key}", "a whole number")
+    return number
+
+
+def _key(document: JsonObject, whole: str) -> str:
+    """The field that holds the words of an event: those that are new, or all of them."""
+    return "delta" if "delta" in document else whole

@@ -61,7 +61,7 @@ class Envelope:
         }
 
     def whole(self, output: list[Json], ending: Ending, usage: Usage | None, report: Report) -> JsonObject:
-        """The last `response` object; what stands there because the API demands it is reported."""
+        """The last `response` object; what is there because the API demands it is reported."""
         for name, said in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
             report.add(f"/{name}", f"{name}: {said}", f"{NAME} demands an echo of the request", "identity")
         unknown = (("/id", self.id, DEFAULT_ID), ("/model", self.model, "''"), ("/created_at", self.created, "0"))
@@ -90,8 +90,8 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
         _write_part(output, block, part, report)
     finished = None
     if choice.finish is not None:
-        told = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
-        finished = Finished(choice.finish, 0, *told)
+        fields = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
+        finished = Finished(choice.finish, 0, *fields)
     ending = end(output, finished, reply.fault, report)
     return around.whole(output.items, ending, reply.usage, report)
 
@@ -139,7 +139,7 @@ def _write_thinking(output: Output, block: int, part: Thinking) -> None:
 
 def lose_seal(at: str, report: Report) -> None:
     """Words leave before their seal is known, and behind them it would belong to something else."""
-    report.lose(at, "signature", f"{NAME} has no field for it on a part that is told in pieces", "identity")
+    report.lose(at, "signature", f"{NAME} has no field for it on a part that comes in pieces", "identity")
 
 
 def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:

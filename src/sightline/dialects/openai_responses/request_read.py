@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from sightline.dialects.fields import as_object, opt_bool, opt_str, rest, str_of, unknown, wrong
 from sightline.dialects.openai_responses.client_tools import BY_CALL, BY_OUTPUT, read_call, read_output
-from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT, read_content
+from sightline.dialects.openai_responses.content import INPUT, OUTPUT, read_content
 from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS
 from sightline.dialects.openai_responses.options import OPTION_KEYS, read_all
 from sightline.dialects.openai_responses.reasoning import read_reasoning

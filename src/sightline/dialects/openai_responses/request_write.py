@@ -15,8 +15,7 @@ from sightline.dialects.openai_responses.client_tools import (
     write_call,
     write_output,
 )
-from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
-from sightline.dialects.openai_responses.content_write import ContentWriter
+from sightline.dialects.openai_responses.content import INPUT, OUTPUT, ContentWriter
 from sightline.dialects.openai_responses.names import NAME, is_item_type
 from sightline.dialects.openai_responses.options import write_all
 from sightline.dialects.openai_responses.reasoning import reasoning_pieces

@@ -9,7 +9,7 @@ from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_responses.client_tools import BY_CALL, arguments_field, is_client_call
 from sightline.dialects.openai_responses.request_read import STATE
 from sightline.dialects.openai_responses.request_write import LONGEST_ID
-from sightline.dialects.service_tiers import OF_RESPONSES
+from sightline.dialects.option_values import OF_RESPONSES
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject
@@ -58,7 +58,7 @@ def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
 
 
 def brings_state(request: Request) -> bool:
-    """Whether the provider knows more of the conversation than stands in the request."""
+    """Whether the provider knows more of the conversation than the request holds."""
     if request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE):
         return True
     return any(

@@ -1,8 +1,8 @@
 """What of an answer has been heard, so that a snapshot adds only what its deltas left out.
 
 Whole replies and streams are both read through it: a whole reply is a snapshot of which nothing was heard before. Where
-a snapshot goes on behind what was streamed, the rest is told; where it contradicts that, what was streamed stays, and
-the other words are told as a field that nobody models.
+a snapshot continues what was streamed, the rest becomes events; where it contradicts that, what was streamed stays, and
+the other text becomes a field that is not modelled.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
-from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.client_tools import (
     BY_CALL,
     call_extras,
@@ -18,6 +17,7 @@ from sightline.dialects.openai_responses.client_tools import (
     is_client_call,
     read_arguments,
 )
+from sightline.dialects.openai_responses.content import read_annotation
 from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
@@ -126,7 +126,7 @@ class SnapshotReader:
         return self._denial(known, whole, at)
 
     def _denial(self, known: str, whole: str, at: str) -> list[StreamEvent]:
-        """Words that are not those which were streamed, told once; a snapshot that says less denies nothing."""
+        """Text that differs from what was streamed, reported once; a snapshot that is shorter contradicts nothing."""
         if known.startswith(whole) or whole in self._denied:
             return []
         self._denied.add(whole)
@@ -184,7 +184,7 @@ class SnapshotReader:
         return [event for event in events if not isinstance(event, FieldReceived) or self._is_news(event, index, at)]
 
     def _is_news(self, field: FieldReceived, index: int, at: str) -> bool:
-        """Whether no earlier snapshot of the item has told this field."""
+        """Whether no earlier snapshot of the item had this field."""
         name = index, field.at[len(at) :]
         is_news = name not in self._fields
         self._fields.add(name)
@@ -208,13 +208,13 @@ class SnapshotReader:
         match content.get("type"):
             case "output_text":
                 words = str_of(content, "text", at)
-                events = self.news(self.texts, part, words, f"{at}/text", lambda told: TextReceived(part, told, at=at))
+                events = self.news(self.texts, part, words, f"{at}/text", lambda text: TextReceived(part, text, at=at))
                 return [*events, *self._beside(content, part, at), *unread(content, _TEXT, at)]
             case "refusal":
                 self.has_refusal = True
                 words = str_of(content, "refusal", at)
                 events = self.news(
-                    self.texts, part, words, f"{at}/refusal", lambda told: RefusalReceived(part, told, at=at)
+                    self.texts, part, words, f"{at}/refusal", lambda text: RefusalReceived(part, text, at=at)
                 )
                 return events + unread(content, _REFUSAL, at)
             case _:
@@ -270,7 +270,7 @@ class SnapshotReader:
             events += self._denial("".join(self.arguments.get(part, ())), arguments, f"{at}/{words}")
         elif arguments:
             events += self.news(
-                self.arguments, part, arguments, f"{at}/{words}", lambda told: ArgumentsReceived(part, told)
+                self.arguments, part, arguments, f"{at}/{words}", lambda text: ArgumentsReceived(part, text)
             )
         return [*events, *self._once(ToolCallCompleted(part)), *unread(item, _CALL, at)]
 
@@ -330,7 +330,7 @@ def unread(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEve
 
 
 def _unread_response(response: JsonObject, at: str) -> list[StreamEvent]:
-    """What surrounds the output; the echo of `text`, which elsewhere is the name for words, is told by its members."""
+    """What surrounds the output; the echo of `text`, elsewhere the name of a text, is reported by its members."""
     known = _RESPONSE if response.get("status") in _STATUSES else _RESPONSE - {"status"}
     echo = response.get("text")
     if not isinstance(echo, dict):

@@ -1,4 +1,4 @@
-"""Writing a Responses stream: the same output as a whole reply, told event by event and closed by one terminal."""
+"""Writing a Responses stream: the same output as a whole reply, event by event, closed by one terminal event."""
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.openai_responses.names import NAME
@@ -151,15 +151,15 @@ class ResponsesStreamWriter:
     def _open_output(self) -> tuple[Envelope, Output]:
         """What is being written; the first time, with the events that open a stream. Its id is fixed from then on."""
         if self._open is None:
-            told = self._started
-            around = envelope(told.id, told.model, told.created, self._client)
+            started = self._started
+            around = envelope(started.id, started.model, started.created, self._client)
             self._open = around, Output(around.shown_id, self._report, self._emit)
             for kind in ("response.created", "response.in_progress"):
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})
         return self._open
 
     def _end(self) -> None:
-        """One terminal, with everything that was told."""
+        """One terminal event, with the whole response."""
         self._is_over = True
         self._release()
         if self._finished is None and self._fault is None:

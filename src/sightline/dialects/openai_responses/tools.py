@@ -2,7 +2,7 @@
 
 Tools are flat here; the nested shape of Chat is read too. A namespace is read as an opaque tool that holds everything
 but its tools, followed by those: its description is written back from there, and is a loss anywhere else. Tools that
-stand in an `additional_tools` item are tools of the request as well; their item is written, they are not.
+are in an `additional_tools` item are tools of the request as well; their item is written, they are not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -133,7 +133,7 @@ class _ToolWriter:
     def _write_named(self, tool: FunctionTool | CustomTool) -> None:
         into, at = self._out, "/tools"
         if tool.namespace is not None:
-            if tool.namespace not in self._spaces:  # nobody has described it
+            if tool.namespace not in self._spaces:  # it has no description yet
                 place = f"/tools/{len(self._out)}/description"
                 self._report.add(place, "description of a namespace", f"{NAME} demands one", "option")
                 self._open({"type": _NAMESPACE, "name": tool.namespace, "description": tool.namespace})

@@ -32,7 +32,7 @@ def read_usage(value: Json, at: str) -> Usage:
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
-    """The same as a `usage` object, in which every count must stand; those that nobody told are reported."""
+    """The same as a `usage` object, in which every count is required; those that are unknown are reported."""
 
     def count(name: str, path: str = "") -> int:
         value: int | None = getattr(usage, name)

@@ -6,16 +6,26 @@ place for is carried in it and not lost. Imports the shared pieces of `dialects`
 options and counts that both have in common.
 """
 
-from sightline.dialects.dialect import Dialect, Unread
+from sightline.dialects.conversation import has_mirrored_part
+from sightline.dialects.dialect import (
+    CacheRules,
+    Clients,
+    Dialect,
+    Editing,
+    LeafPaths,
+    RequestRules,
+    TokenRules,
+    Unread,
+)
+from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
-from sightline.dialects.raw.reply_read import read_reply
+from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
 from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.request_read import read_request
+from sightline.dialects.raw.request_read import problems, read_request
 from sightline.dialects.raw.request_write import write_request
-from sightline.dialects.raw.rules import problems
-from sightline.dialects.raw.stream_read import RawStreamReader
 from sightline.dialects.raw.stream_write import RawStreamWriter
+from sightline.dialects.tool_names import ANY_NAME
 
 DIALECT = Dialect(
     name=NAME,
@@ -28,9 +38,75 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    read_plain=None,
+    vendor_problems=lambda _document: [],
+    owns_frame=lambda frame: "delta" in frame and "type" not in frame,
+    error_event="",
+    model_in_path=False,
+    ends_with_bytes=False,
     carries_parts=True,
     keeps_kinds=True,
+    names=ANY_NAME,
+    reasoning="effort",
+    versions=None,
+    operation="chat",
+    endpoint=None,
+    clients=Clients(
+        headers=frozenset(),
+        key_parameter="",
+        versions=None,
+        keep_alive=comment_keep_alive,
+        streams_array=lambda _query: False,
+        asks_for_usage=False,
+        tries_websocket=False,
+        list_models=list_models,
+        show_model=show_model,
+        state_fault=state_fault,
+    ),
+    rules=RequestRules(
+        needs_max_tokens=False,
+        needs_tools_for_calls=False,
+        needs_result_names=False,
+        needs_declared_properties=False,
+        takes_model_media=False,
+        names_last_reply=False,
+        may_hide_length=False,
+    ),
+    editing=Editing(
+        container="messages",
+        parts_key="content",
+        roles={"system": 0, "user": 1, "assistant": 2},
+        adds_role=False,
+        text_part=lambda _role, text: {"type": 1, "text": text},
+        respell_part=lambda part, _role: part,
+        leaves=LeafPaths(
+            arguments=(("arguments",), ("function", "arguments"), ("custom", "input"), ("input",)),
+            actions=(("action",), ("operation",), ("actions",), ("arguments",)),
+            responses=(),
+            outputs=(("output",), ("tools",)),
+            thinking=(("thinking",), ("text",), ("value", "thinking", "text")),
+        ),
+        reads_items_alone=False,
+        is_linked=has_mirrored_part,
+        drops_reasoning=False,
+        alternates=False,
+        signature_keys=frozenset(),
+    ),
+    tokens=TokenRules(
+        page=(0, 900, 4500),
+        second=(7, 10, 25),
+        json_share=(0.5, 1.0, 1.3),
+        call=(0, 6, 24),
+        result=(0, 6, 24),
+        picture=(0, 2, 6),
+        frames_system=True,
+        has_chat_tools=False,
+        shows_schema=True,
+    ),
+    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
     unread=Unread(
+        echoes=frozenset(),
+        stateful=frozenset(),
         bookkeeping=frozenset(
             {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}
         ),

@@ -1,7 +1,7 @@
 """The tool calls of one choice of a raw stream, from the announcement to the delivery.
 
 A call is announced by name, perhaps before it has an id; its arguments may be shown while they grow, each time from the
-start; and it is delivered whole. The delivery decides, so nothing of the arguments is told before it.
+start; and it is delivered whole. The delivery decides, so no arguments are reported before it.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 A part of a kind that the schema lacks travels whole in an opaque part, `{"type": "sightline", "part": …}`; what a known
 kind has no field for (a signature, citations) travels in a member `sightline` beside the known ones. Both are read back
-as what they were. Whatever is not exactly what we would have written is somebody else's and stays as it is.
+as what they were. Anything that is not exactly what we would have written is not ours and stays as it is.
 """
 
 import msgspec

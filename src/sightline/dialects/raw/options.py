@@ -1,4 +1,4 @@
-"""The options and tools of a raw request, which stand in `requestOptions` in the shapes of Chat Completions.
+"""The options and tools of a raw request, which are in `requestOptions` in the shapes of Chat Completions.
 
 They are read and written by that dialect's own functions, on the inner object alone; the pointers are then shifted to
 where it stands, so that there is one table of options and not two.

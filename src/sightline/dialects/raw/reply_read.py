@@ -1,14 +1,28 @@
 """Reading a whole raw reply, an assistant message that says how it ended, as the events that it amounts to."""
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, whole_number, wrong
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    as_str,
+    opt_int,
+    opt_object,
+    opt_str,
+    rest,
+    whole_number,
+    wrong,
+)
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.raw.carrier import carrier_kind
-from sightline.dialects.raw.content_read import read_calls, read_content
+from sightline.dialects.raw.calls_read import Calls
+from sightline.dialects.raw.carrier import carrier_kind, read_beside
+from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
-from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, ROLE_NUMBERS
+from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, NAME, ROLE_NUMBERS, SIGHTLINE
+from sightline.dialects.raw.thinking import read_seal
+from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
+from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -16,6 +30,7 @@ from sightline.model.events import (
     Failed,
     FieldReceived,
     Finished,
+    FrameBroken,
     PartReceived,
     RefusalReceived,
     SignatureReceived,
@@ -129,3 +144,243 @@ def _thinking(part: Thinking, number: int, choice: int) -> list[StreamEvent]:
 def unread(part: Value) -> list[StreamEvent]:
     """The fields of a part that are not modelled."""
     return [FieldReceived(join(part.at, key), value) for key, value in part.extras.items()]
+
+
+_PLAIN = frozenset({"index", "text", "delta"})
+_FRAME = _PLAIN | FIELDS | IDENTITY | {"usage", "error"}
+_DELTA = frozenset(
+    {
+        "text",
+        "part",
+        "refusal",
+        "thinking",
+        "parts",
+        "logprobs",
+        "beginToolCalls",
+        "copilotToolCallStreamUpdates",
+        "copilotToolCalls",
+        "_deprecatedCopilotFunctionCalls",
+        MARKER,
+        SIGHTLINE,
+    }
+)
+_THINKING = frozenset({"text", "id", "encrypted", "summary", "piece"})
+
+
+class _Choice:
+    """What is known of one choice so far: the part that grows, and the calls."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.calls = Calls(index)
+        self.current = -1
+        self.kind = ""
+        self.last = -1
+        self.seals: dict[int, tuple[str | None, str | None]] = {}
+        self.unsealed: int | None = None
+        self.has_finished = False
+
+    def at_part(self, kind: str, named: int | None) -> int:
+        """The number of the part that a delta belongs to: the named one, the current one of its kind, or a new one."""
+        if named is not None:
+            self.current = named
+        elif kind != self.kind:
+            self.current = self.last + 1
+        self.kind = kind
+        self.last = max(self.last, self.current)
+        return self.current
+
+    def seal(self) -> list[StreamEvent]:
+        """The id of reasoning that has ended without a seal, which would have brought the id along."""
+        part, self.unsealed = self.unsealed, None
+        return [] if part is None else [self.signature_event(part)]
+
+    def signature_event(self, part: int) -> StreamEvent:
+        """What is known of the seal of a part."""
+        encrypted, item = self.seals[part]
+        signature, signed_by = read_seal(encrypted, item)
+        return SignatureReceived(part, signature, signed_by or NAME, self.index, item)
+
+
+class RawMachine:
+    """Turns frames into events."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+        self._frame_keys = set(_FRAME)
+        self._delta_keys = set(_DELTA)
+        self._thinking_keys = set(_THINKING)
+        self._error: Json = None
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame."""
+        delta = document.get("delta")
+        number = document.get("index")
+        if (
+            type(delta) is dict
+            and len(delta) == 1
+            and type(text := delta.get("text")) is str
+            and type(number) is int
+            and (choice := self._choices.get(number)) is not None
+            and choice.kind == "text"
+            and text
+            and document.keys() <= _PLAIN
+        ):  # the frame that nearly all frames are
+            return [TextReceived(choice.current, text, number)]
+        events: list[StreamEvent] = []
+        try:
+            self._read(document, f"/{index}", events)
+        except Fault as fault:  # what was read before it is kept, because later frames depend on it
+            events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
+        return events
+
+    def read_done_marker(self) -> list[StreamEvent]:
+        """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error came before."""
+        open_ones = [choice for choice in self._choices.values() if not choice.has_finished]
+        if open_ones and self._error is not None:
+            return [*self.flush(), Failed(read_error(0, {"error": self._error}, {}))]
+        return [event for choice in open_ones for event in _finish(choice, {}, "")]
+
+    def is_over(self) -> bool:
+        """Counts may follow the last end, so only `[DONE]` or the end of the bytes is the end."""
+        return False
+
+    def flush(self) -> list[StreamEvent]:
+        """What was kept back of reasoning and calls that will not be completed any more."""
+        return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.flush())]
+
+    def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
+        if not document.keys().isdisjoint(IDENTITY):
+            events.append(read_started(document, at))
+        events += _fields(document, self._frame_keys, at)
+        if document.get("error") is not None:
+            events += [*self.flush(), Failed(read_error(0, document, {}))]
+            return
+        delta = opt_object(document, "delta", at)
+        if delta is not None or document.get("finishReason") is not None:
+            choice = self._choice(document, at)
+            if delta is not None:
+                self._delta(delta, choice, f"{at}/delta", events)
+            if document.get("finishReason") is not None:
+                events += _finish(choice, document, at)
+        if document.get("usage") is not None:
+            events.append(UsageReceived(read_usage(document["usage"], f"{at}/usage")))
+
+    def _choice(self, document: JsonObject, at: str) -> _Choice:
+        number = opt_int(document, "index", at) or 0
+        if not 0 <= number < MOST_CHOICES:
+            raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
+        return self._choices.setdefault(number, _Choice(number))
+
+    def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+        if choice.has_finished:
+            events += self._late(delta, choice, at)
+            return
+        if delta.get(MARKER):
+            events.append(Started(marker=opt_str(delta, MARKER, at), places={"marker": f"{at}/{MARKER}"}))
+        if self._error is None and delta.get("copilotErrors"):
+            self._error = as_list(delta["copilotErrors"], f"{at}/copilotErrors")[0]
+        events += _fields(delta, self._delta_keys, at)
+        if delta.get("thinking") is None or delta.get("part", choice.current) != choice.current:
+            events += choice.seal()
+        named = opt_int(delta, "part", at)
+        if named is not None and not 0 <= named < FIRST_CALL:
+            raise wrong(named, f"{at}/part", "the number of a part")
+        thinking = opt_object(delta, "thinking", at)
+        if thinking is not None:
+            events += self._thinking(thinking, choice, named, f"{at}/thinking")
+        text = opt_str(delta, "text", at)
+        if text or (named is not None and delta.keys() == {"text", "part"}):
+            events.append(TextReceived(choice.at_part("text", named), text or "", choice.index))
+        refusal = opt_str(delta, "refusal", at)
+        if refusal is not None:
+            events.append(RefusalReceived(choice.at_part("refusal", named), refusal, choice.index))
+        for position, value in enumerate(as_list(delta.get("parts") or [], f"{at}/parts")):
+            part = read_part(value, "assistant", f"{at}/parts/{position}")
+            choice.kind = ""  # it is whole: what comes next is another one
+            events.append(PartReceived(choice.at_part("part", named), part, choice.index))
+        events += _beside(delta, choice, named, at)
+        events += read_logprobs(delta.get("logprobs"), choice.index, f"{at}/logprobs")
+        choice.calls.read(delta, at, events)
+
+    def _late(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+        """After its end a choice may still get the id of its reasoning; the rest is only reported."""
+        late: JsonObject = {key: value for key, value in delta.items() if value and key not in ("thinking", "part")}
+        events: list[StreamEvent] = [FieldReceived(at, late)] if late else []
+        thinking = opt_object(delta, "thinking", at)
+        if thinking is not None:
+            events += self._thinking(thinking, choice, opt_int(delta, "part", at), f"{at}/thinking")
+        return events + choice.seal()
+
+    def _thinking(self, thinking: JsonObject, choice: _Choice, named: int | None, at: str) -> list[StreamEvent]:
+        events = _fields(thinking, self._thinking_keys, at)
+        part = choice.at_part("thinking", named)
+        words = thinking.get("text")
+        if isinstance(words, list):
+            pieces = [as_str(piece, f"{at}/text/{number}") for number, piece in enumerate(words)]
+            events += [
+                ThinkingReceived(part, piece, choice.index, number, summary=True) for number, piece in enumerate(pieces)
+            ]
+        elif words is not None:
+            piece, summary = opt_int(thinking, "piece", at) or 0, thinking.get("summary") is True
+            events.append(
+                ThinkingReceived(part, opt_str(thinking, "text", at) or "", choice.index, piece, summary=summary)
+            )
+        before = choice.seals.get(part, (None, None))
+        seal = (
+            opt_str(thinking, "encrypted", at) if "encrypted" in thinking else before[0],
+            opt_str(thinking, "id", at) if "id" in thinking else before[1],
+        )
+        if seal != before:
+            choice.seals[part] = seal
+            choice.unsealed = part  # the id comes first, and the seal perhaps later
+            if "encrypted" in thinking:
+                events += choice.seal()
+        return events
+
+
+class RawStreamReader(StreamReader):
+    """Also gives what was kept back when the bytes end too early."""
+
+    def __init__(self) -> None:
+        self._raw = RawMachine()
+        super().__init__(self._raw)
+
+    def close(self) -> list[StreamEvent]:
+        """The bytes have ended."""
+        left = self._raw.flush()
+        ending = super().close()
+        return [*left, *ending] if ending else []
+
+
+def _finish(choice: _Choice, holder: JsonObject, at: str) -> list[StreamEvent]:
+    if choice.has_finished:
+        return []
+    choice.has_finished, choice.kind = True, ""
+    events = [*choice.seal(), *choice.calls.finish()]
+    return [*events, read_finish(holder, choice.index, at, has_calls=choice.calls.are_any)]
+
+
+def _beside(delta: JsonObject, choice: _Choice, named: int | None, at: str) -> list[StreamEvent]:
+    """Signatures and citations of the part that grows."""
+    if delta.get(SIGHTLINE) is None:
+        return []
+    beside = read_beside(delta)
+    if beside is None:
+        return [FieldReceived(f"{at}/{SIGHTLINE}", delta[SIGHTLINE])]
+    part = choice.at_part(choice.kind, named)
+    events: list[StreamEvent] = [
+        CitationReceived(part, citation, choice.index) for citation in place_citations(beside.citations, at)
+    ]
+    if beside.signed_by is not None:
+        events.append(SignatureReceived(part, beside.signature, beside.signed_by, choice.index))
+    return events
+
+
+def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, reported once per name and stream."""
+    if holder.keys() <= known:
+        return []
+    unread = rest(holder, frozenset(known))
+    known.update(unread)
+    return [FieldReceived(join(at, key), value) for key, value in unread.items()]

@@ -2,10 +2,9 @@
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
-from sightline.dialects.openai_chat.call_ids import CallIds
-from sightline.dialects.openai_chat.choices import write_token
+from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.content_write import ContentWriter
+from sightline.dialects.raw.content import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
 from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS

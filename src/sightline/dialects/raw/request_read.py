@@ -2,6 +2,7 @@
 
 import msgspec
 
+from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import (
     as_list,
     as_object,
@@ -14,10 +15,11 @@ from sightline.dialects.fields import (
     wrong,
 )
 from sightline.dialects.raw.carrier import read_carried_result
-from sightline.dialects.raw.content_read import nest_extras, read_calls, read_content
+from sightline.dialects.raw.content import nest_extras, read_calls, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLES
 from sightline.dialects.raw.options import read_settings
 from sightline.dialects.tool_names import as_function_arguments, flat_name, free_text
+from sightline.dialects.validity import no_messages, pairing_problems
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Part, ToolCall, ToolResult
@@ -106,3 +108,12 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
         msgspec.structs.replace(message, parts=tuple(restore_kind(part) for part in message.parts))
         for message in messages
     )
+
+
+def problems(request: Request) -> list[Problem]:
+    """Everything in this request that would be refused."""
+    in_object = bool(request.messages) and request.messages[0].at.startswith("/messages/")
+    return [
+        *no_messages(request, "/messages" if in_object else ""),
+        *pairing_problems(request, adjacent=True),
+    ]

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from sightline.dialects.conversation import as_turns, with_ids, with_policy
+from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
 from sightline.dialects.raw.carrier import carry_result
-from sightline.dialects.raw.content_write import ContentWriter
+from sightline.dialects.raw.content import ContentWriter
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLE_NUMBERS
 from sightline.dialects.raw.options import write_settings
-from sightline.dialects.result_order import with_answers
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult
@@ -22,7 +21,7 @@ from sightline.model.request import Request
 def write_request(request: Request, target: Target, report: Report) -> Json:
     """The body that asks for the same; a bare list of messages stays one while it has nothing else to say."""
     same = request.dialect == NAME
-    for message in request.messages:  # told before items are joined into turns
+    for message in request.messages:  # reported before items are joined into turns
         if message.id is not None:
             report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
     messages = with_policy(request.messages, target.system, report)
@@ -82,7 +81,7 @@ class _MessageWriter:
             yield self._plain(message, tuple(others))
 
     def _split_results(self, parts: tuple[Part, ...]) -> tuple[list[ToolResult], list[Part]]:
-        """The results, each with the cache mark behind it, and the rest: nobody speaks before a call is answered."""
+        """The results, each with the cache mark behind it, and the rest: results come first."""
         results: list[ToolResult] = []
         others: list[Part] = []
         is_behind_result = False

@@ -12,10 +12,10 @@ import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
-from sightline.dialects.openai_chat.call_ids import CallIds
+from sightline.dialects.openai_chat.choices import CallIds
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
-from sightline.dialects.raw.content_write import ContentWriter
+from sightline.dialects.raw.content import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
 from sightline.dialects.raw.names import MARKER
@@ -160,7 +160,7 @@ class RawStreamWriter:
         if event.part in choice.kinds:
             return b""
         self._note_order(event, event.at)
-        choice.place("text", event.part)  # a part without words is told by its number alone
+        choice.place("text", event.part)  # a part without text is known by its number alone
         return self._frame(event.choice, {"part": event.part})
 
     def _delta(self, event: PartEvent, kind: str, fields: JsonObject, at: str) -> bytes:

@@ -65,7 +65,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
 
 
 def write_seal(signature: str | None, signed_by: str | None) -> str | None:
-    """What stands in `encrypted`: our own seal as it is, another dialect's under that dialect's name."""
+    """The value of `encrypted`: our own signature as it is, another dialect's under that dialect's name."""
     return signature if signed_by in (None, NAME) else wrap(signature, signed_by)
 
 

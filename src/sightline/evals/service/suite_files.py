@@ -16,8 +16,8 @@ from sightline.evals.core.reading.files import Need, SuiteReading, candidates
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import Suite, SuiteProblem
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
-from sightline.exchange.redaction import Redaction
 from sightline.store.store import Store
+from sightline.wire.secrets import Redaction
 
 LONGEST_FILE = 64 << 20
 _MOST_LISTED = 100_000

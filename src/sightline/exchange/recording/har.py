@@ -11,7 +11,7 @@ from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.store.digest import digest_of
-from sightline.wire.call import RequestTemplate, Told
+from sightline.wire.call import RequestTemplate, TemplateValue
 from sightline.wire.secrets import MASK
 
 _VERSION = "1.2"
@@ -132,12 +132,12 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _address(url: Told) -> str:
+def _address(url: TemplateValue) -> str:
     """An address that can be read as one, also where only the machine that sends knows it."""
     return url if isinstance(url, str) else f"http://{url.name.lower()}{url.suffix}"
 
 
-def _plain(value: Told) -> str:
+def _plain(value: TemplateValue) -> str:
     return value if isinstance(value, str) else f"{value.prefix}{MASK}{value.suffix}"
 
 

@@ -16,21 +16,16 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from sightline.dialects.paths import match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.redaction import Redaction, secrets_of
 from sightline.exchange.reply_reader import ReplyReader
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.json import Json
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.wire.jsontext import MISFIT, decode
+from sightline.wire.secrets import Redaction, secrets_of
 
-_DIALECTS = (
-    (re.compile(r"/chat/completions$"), "openai-chat"),
-    (re.compile(r"/responses$"), "openai-responses"),
-    (re.compile(r"/messages$"), "anthropic"),
-    (re.compile(r"/models/(?P<model>[^/]+):(?P<method>generateContent|streamGenerateContent)$"), "gemini"),
-)
 _ID = re.compile(r"x_[0-9a-f]{20}")
 _SESSION = "import"
 
@@ -156,11 +151,11 @@ def _model_call_of(entry: HarEntry) -> _PathSays | None:
     """What a request asks for; None where it asks no model."""
     if entry.request.method != "POST" or entry.request.post_data is None:
         return None
-    path = unquote(urlsplit(entry.request.url).path).rstrip("/")
-    for pattern, name in _DIALECTS:
-        if found := pattern.search(path):
-            named = found.groupdict()
-            return _PathSays(name, named.get("model", ""), named.get("method") == "streamGenerateContent")
+    segments = unquote(urlsplit(entry.request.url).path).rstrip("/").split("/")
+    for start in reversed(range(len(segments))):  # a base URL may put anything before the path of an API
+        found = match_path(segments[start:])
+        if found is not None and not found.counts:
+            return _PathSays(found.dialect, found.model, found.is_stream)
     return None
 
 

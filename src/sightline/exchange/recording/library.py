@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from sightline.dialects.registry import NAMES
+from sightline.dialects.registry import dialect, find_dialect
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
-from sightline.exchange.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shorten, without_limit
+from sightline.exchange.recording.likeness import key_of, lines_of, marks_of, shorten, without_limit
 from sightline.filters.expression import Expression
 from sightline.store.store import Store
 from sightline.store.summary import Summary
@@ -53,7 +53,7 @@ class Library:
             found += page
             before = page[-1].id
         for summary in reversed(found):
-            if summary.state not in ("finished", "failed") or summary.dialect not in NAMES:
+            if summary.state not in ("finished", "failed") or find_dialect(summary.dialect) is None:
                 continue
             try:
                 self._take(await load_exchange(self._store, summary))
@@ -65,7 +65,7 @@ class Library:
             lines = _lines(recorded)
             self._recordings.append(Recording(recorded.summary, marks_of(lines)))
             self._by_key.setdefault(key_of(lines), []).append(recorded.summary)
-            if recorded.received.dialect in DEMANDS_LIMIT:
+            if dialect(recorded.received.dialect).rules.needs_max_tokens:
                 self._without_limit.setdefault(key_of(without_limit(lines)), []).append(recorded.summary)
 
     async def next(self, lines: list[str], spoken: str = "") -> RecordedExchange | None:
@@ -88,7 +88,7 @@ class Library:
             return key, self._by_key[key]
         if bare == key:
             return bare, self._without_limit.get(bare, [])
-        return bare, self._by_key.get(bare, []) if spoken in DEMANDS_LIMIT else []
+        return bare, self._by_key.get(bare, []) if dialect(spoken).rules.needs_max_tokens else []
 
     async def _load_turn(self, summaries: list[Summary], turn: int) -> RecordedExchange | None:
         return await load_exchange(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None

@@ -43,9 +43,6 @@ _OPTIONS = (
     "logit_bias", "logprobs", "top_logprobs", "n", "verbosity",
 )  # fmt: skip
 _LIMIT = "option max_tokens "
-DEMANDS_LIMIT = frozenset({"anthropic"})
-"""Dialects whose requests must say how many tokens the answer may have, whatever their sender wanted to say of it."""
-
 _SYSTEM = ("system", "developer")
 _LONGEST = 400
 

@@ -21,11 +21,10 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.outbound import end_to_end, own_call
 from sightline.exchange.own_calls import path_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.redaction import parameters
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
-from sightline.wire.call import RequestTemplate, Told, Variable
+from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 from sightline.wire.document import WireDocument
-from sightline.wire.secrets import MASK
+from sightline.wire.secrets import MASK, parameters
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
@@ -118,7 +117,7 @@ def _variable(words: str) -> str:
     return re.sub(r"\W", "_", words.upper())
 
 
-def _optional_unless_key(value: Told, provider: Provider) -> Told:
+def _optional_unless_key(value: TemplateValue, provider: Provider) -> TemplateValue:
     """Only the key has to be set."""
     if isinstance(value, Variable) and value.name != provider.key_env:
         return replace(value, optional=True)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.dialects.endpoint import counting_of, read_token_count
+from sightline.dialects.openai_chat.names import NAME as CHAT
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import CAUSE_TEXTS, ELSEWHERE, INSTALL, LIBGOMP, unavailable
 from sightline.transport.embedded.child import MODEL
@@ -21,7 +22,6 @@ from sightline.wire.jsontext import decode
 Post: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
 """Sends a request and gives the status and the body of the answer."""
 
-_DIALECT = "openai-chat"
 _INSPECTION = "sightline.transport.embedded.inspection"
 _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
 
@@ -123,8 +123,8 @@ async def _attempt(
 
 
 async def _count_tokens(running: Running, post: Post) -> str:
-    answer = await _post(f"/v1{counting_of(_DIALECT).path}", running, post)
-    return f"{read_token_count(_DIALECT, decode(answer))} tokens"
+    answer = await _post(f"/v1{counting_of(CHAT).path}", running, post)
+    return f"{read_token_count(CHAT, decode(answer))} tokens"
 
 
 async def _ask_model(running: Running, post: Post) -> str:

@@ -4,15 +4,17 @@ file names many, and their variables are not all set."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.foreign_names import AGENTV_PROVIDERS
 from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
 from sightline.catalog.reading import REST, key
+from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFindings, Text, Texts
 from sightline.evals.core.reading.sources import with_environment
 from sightline.evals.core.reading.yaml_text import read_yaml
@@ -24,16 +26,6 @@ FILE = ".agentv/targets.yaml"
 
 _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
-_VENDORS = {
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "google": "gemini",
-    "google-gemini": "gemini",
-    "azure": "azure",
-    "azure-openai": "azure",
-}
 _Template: TypeAlias = Literal["codex", "claude"]
 _TEMPLATES: dict[str, _Template] = {
     **dict.fromkeys(("codex", "codex-cli"), "codex"),
@@ -252,9 +244,13 @@ def _read(
 ) -> tuple[TargetSpec | None, Provider | None]:
     provider = node.get("provider")
     kind = "" if provider is None else (provider.text or "").lower()
-    if kind in _VENDORS:
+    if kind in AGENTV_PROVIDERS:
         model = findings.read(node, ModelKeys)
-        return (None, None) if model is None else _model(name, node, model, _VENDORS[kind], api_key, catalog, findings)
+        return (
+            (None, None)
+            if model is None
+            else _model(name, node, model, AGENTV_PROVIDERS[kind], api_key, catalog, findings)
+        )
     if kind == "mock":
         mock = findings.read(node, MockKeys)
         answer = "" if mock is None else mock.response or '{"answer":"Mock response."}'
@@ -268,7 +264,7 @@ def _read(
     if kind in _ELSEWHERE:
         findings.wrong(node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
         return None, None
-    known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
+    known = (*AGENTV_PROVIDERS, "mock", "cli", *_TEMPLATES)
     hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
     findings.wrong(node, f"{quote_word(kind)} is no provider that can be asked here", hint)
     return None, None
@@ -304,9 +300,9 @@ def _model(
     if not model:
         findings.wrong(node, "the target has no model", "Write model: ….")
     url, retries = (keys.base_url or keys.endpoint).rstrip("/"), keys.max_retries
-    dialect: DialectName = "openai-chat" if vendor == "openai" else base.dialect
+    dialect = cast(DialectName, WIRE_APIS["chat"]) if vendor == "openai" else base.dialect
     if keys.api_format is not None:
-        dialect = "openai-chat" if keys.api_format == "chat" else "openai-responses"
+        dialect = cast(DialectName, WIRE_APIS[keys.api_format])
     provider = msgspec.structs.replace(
         base,
         dialect=dialect,

@@ -3,36 +3,21 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
 
+from sightline.catalog.foreign_names import ADDS_VERSION, PROMPTFOO_PROVIDERS
 from sightline.catalog.problem import quote_word
 from sightline.catalog.provider import DialectName
 from sightline.catalog.reading import SELF, key
+from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text
 from sightline.evals.core.target import SuiteTarget
 
 T = TypeVar("T")
 
-_VENDORS = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "google": "gemini",
-    "ollama": "ollama",
-    "openrouter": "openrouter",
-    "mistral": "mistral",
-    "groq": "groq",
-    "deepseek": "deepseek",
-    "xai": "xai",
-    "togetherai": "together",
-    "fireworks": "fireworks",
-    "cerebras": "cerebras",
-    "azure": "azure",
-    "azureopenai": "azure",
-}
-_DIALECTS: dict[str, DialectName] = {"chat": "openai-chat", "responses": "openai-responses"}
 _SPEAK = frozenset({"openai", "azure"})
 """Vendors of which promptfoo's ids name one of several APIs."""
 _PLAIN = frozenset({"chat", "messages"})
@@ -144,7 +129,7 @@ class PromptfooProviders:
         vendor = model.partition("/")[0]
         if dialect is None and vendor == "openai" and (config.api_base_url or config.api_host):
             # promptfoo asks a bare `openai:MODEL` over Chat Completions, and a relay often has nothing else.
-            dialect = "openai-chat"
+            dialect = cast(DialectName, WIRE_APIS["chat"])
         target = self._target(config, vendor, label or name, model, dialect)
         if not target.has_own_provider and not label and target == SuiteTarget(name=name, model=model):
             return model
@@ -179,7 +164,7 @@ class PromptfooProviders:
         url, host = config.api_base_url.rstrip("/"), config.api_host.strip("/")
         if host and not url:
             url = host if "://" in host else f"https://{host}"
-            url = url if vendor in ("anthropic", "gemini") or _VERSION.search(url) else f"{url}/v1"
+            url = url if vendor in ADDS_VERSION or _VERSION.search(url) else f"{url}/v1"
         if url and vendor == "ollama" and not _VERSION.search(url):
             url = f"{url}/v1"
         if url and not url.startswith(("http://", "https://")):
@@ -217,18 +202,18 @@ class PromptfooProviders:
         vendor, colon, rest = name.partition(":")
         if not colon:
             return self._own(node, name)
-        if vendor not in _VENDORS:
-            hint = f"{_NO_ADDRESS} Known here: {', '.join(_VENDORS)}."
+        if vendor not in PROMPTFOO_PROVIDERS:
+            hint = f"{_NO_ADDRESS} Known here: {', '.join(PROMPTFOO_PROVIDERS)}."
             self.findings.wrong(node, f"promptfoo's provider {quote_word(vendor)} is not known here", hint)
             return None
         api, _, model = rest.partition(":")
-        ours = _VENDORS[vendor]
+        ours = PROMPTFOO_PROVIDERS[vendor]
         if api in _OTHER_APIS:
             message = f"{quote_word(name)} asks for an API that answers no conversation"
             self.findings.wrong(node, message, f"Write {vendor}:MODEL.")
             return None
-        if ours in _SPEAK and api in _DIALECTS:
-            return f"{ours}/{model}", _DIALECTS[api]
+        if ours in _SPEAK and api in WIRE_APIS:
+            return f"{ours}/{model}", cast(DialectName, WIRE_APIS[api])
         return f"{ours}/{model if api in _PLAIN else rest}", None
 
     def _own(self, node: Node, name: str) -> tuple[str, None] | None:

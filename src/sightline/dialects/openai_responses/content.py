@@ -1,0 +1,283 @@
+"""The content of a message or of a tool's output, both ways: a string, or a list of parts."""
+
+import base64
+from collections.abc import Callable, Mapping
+
+from sightline.dialects.fields import as_object, compact, merge, opt_int, opt_list, opt_str, rest, str_of, wrong
+from sightline.dialects.losses import describe
+from sightline.dialects.media import from_url, to_url
+from sightline.dialects.openai_chat.names import DETAILS, OPENAI
+from sightline.dialects.openai_responses.names import NAME
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Citation,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from sightline.model.report import Report, Severity
+
+_OWN = ("url_citation", "file_citation", "container_file_citation", "file_path")
+
+
+def read_annotation(value: Json, at: str) -> Citation:
+    """One annotation, whole, with its address, title and place beside it."""
+    annotation = as_object(value, at)
+    return Citation(
+        url=opt_str(annotation, "url", at) or "",
+        title=opt_str(annotation, "title", at) or opt_str(annotation, "filename", at) or "",
+        start=opt_int(annotation, "start_index", at),
+        end=opt_int(annotation, "end_index", at),
+        value=annotation,
+        at=at,
+    )
+
+
+def write_annotation(citation: Citation, report: Report) -> JsonObject | None:
+    """The citation as an annotation; None, and a loss, where the API cannot say it."""
+    value = citation.value
+    if isinstance(value, dict) and value.get("type") in _OWN and "url_citation" not in value:
+        return value  # one of ours as it came; Chat's holds its members one level deeper
+    if not citation.url or citation.start is None or citation.end is None:
+        report.lose(citation.at, "a citation", f"{NAME} cites URLs with their place in the text", "option")
+        return None
+    if citation.cited_text:
+        report.lose(citation.at, "the quotation of a citation", f"{NAME} has no field for it", "option")
+    return {
+        "type": "url_citation",
+        "url": citation.url,
+        "title": citation.title,
+        "start_index": citation.start,
+        "end_index": citation.end,
+    }
+
+
+_INPUT_TEXT = frozenset({"type", "text"})
+_OUTPUT_TEXT = frozenset({"type", "text", "annotations"})
+_LOGPROBS = frozenset({"logprobs"})
+_NO_LOGPROBS: JsonObject = {"logprobs": None}
+"""How an empty list of them is remembered, which says nothing anywhere else."""
+_REFUSAL = frozenset({"type", "refusal"})
+_AUDIO = frozenset({"type", "input_audio"})
+_SOUND = frozenset({"data", "format"})
+
+INPUT, OUTPUT = "input_text", "output_text"
+
+
+def read_content(content: Json, at: str, text: str = INPUT) -> tuple[tuple[Part, ...], bool]:
+    """The parts of a content field, and whether it was one string. `text` is the usual type of its texts."""
+    if type(content) is str:
+        return (Text(content, at=at),), True
+    if type(content) is list:
+        return tuple(read_part(value, f"{at}/{index}", text) for index, value in enumerate(content)), False
+    raise wrong(content, at, "a string or a list of parts")
+
+
+def read_part(value: Json, at: str, text: str = INPUT) -> Part:
+    """One part of a content list."""
+    holder = as_object(value, at)
+    kind = str_of(holder, "type", at)
+    if kind in (INPUT, OUTPUT):
+        return _read_text(holder, at, kind, text)
+    reader = _READERS.get(kind)
+    part = None if reader is None else reader(holder, at)
+    return Opaque(NAME, holder, at=at) if part is None else part
+
+
+def _read_text(holder: JsonObject, at: str, kind: str, usual: str) -> Text:
+    """A text. Its extras tell a spelling that is not how we would write it; null stands for what was absent."""
+    extras = rest(holder, _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT)
+    if kind != usual:
+        extras = {**extras, "type": kind}
+    if "logprobs" in extras and extras["logprobs"] in ([], None):
+        extras = {**rest(extras, _LOGPROBS), **({} if extras["logprobs"] is None else _NO_LOGPROBS)}
+    if kind == INPUT:
+        return Text(str_of(holder, "text", at), at=at, extras=extras)
+    if holder.get("annotations") is None:
+        extras = {**extras, "annotations": None}
+    annotations = opt_list(holder, "annotations", at)
+    return Text(
+        str_of(holder, "text", at),
+        tuple(read_annotation(value, f"{at}/annotations/{index}") for index, value in enumerate(annotations)),
+        at=at,
+        extras=extras,
+    )
+
+
+def _read_refusal(holder: JsonObject, at: str) -> Refusal:
+    return Refusal(str_of(holder, "refusal", at), at=at, extras=rest(holder, _REFUSAL))
+
+
+def _read_image(holder: JsonObject, at: str) -> Image | None:
+    url, file_id = opt_str(holder, "image_url", at), opt_str(holder, "file_id", at)
+    detail = opt_str(holder, "detail", at)
+    if url is not None:
+        return Image(from_url(url), detail, at=at, extras=rest(holder, frozenset({"type", "image_url", "detail"})))
+    if file_id is not None:
+        return Image(FileId(file_id), detail, at=at, extras=rest(holder, frozenset({"type", "file_id", "detail"})))
+    return None
+
+
+def _read_file(holder: JsonObject, at: str) -> Document | None:
+    title = opt_str(holder, "filename", at)
+    for key in ("file_data", "file_url", "file_id"):
+        source = opt_str(holder, key, at)
+        if source is not None:
+            extras = rest(holder, frozenset({"type", "filename", key}))
+            return Document(_file_source(key, source), title, at=at, extras=extras)
+    return None
+
+
+def _file_source(key: str, content: str) -> Inline | Link | FileId:
+    if key == "file_id":
+        return FileId(content)
+    source = from_url(content)
+    if key == "file_data" and isinstance(source, Link):
+        return Inline("", content)  # bytes without the head of a data URL
+    return source if key == "file_data" else Link(content)
+
+
+def _read_audio(holder: JsonObject, at: str) -> Audio | None:
+    place = f"{at}/input_audio"
+    inner = as_object(holder.get("input_audio"), place)
+    data, form = str_of(inner, "data", place), str_of(inner, "format", place)
+    spare = rest(inner, _SOUND)
+    extras = rest(holder, _AUDIO)
+    return Audio(Inline(f"audio/{form}", data), at=at, extras={**extras, "input_audio": spare} if spare else extras)
+
+
+_READERS: Mapping[str, Callable[[JsonObject, str], Part | None]] = {
+    "refusal": _read_refusal,
+    "input_image": _read_image,
+    "input_file": _read_file,
+    "input_audio": _read_audio,
+}
+"""Each gives None for a part that names no source; that stays whole."""
+
+
+class ContentWriter:
+    """Turns canonical parts into content."""
+
+    def __init__(self, report: Report, source: str) -> None:
+        self._report = report
+        self._same = source == NAME
+        self._shares_files = source in OPENAI
+
+    def parts(self, parts: tuple[Part, ...], text: str = INPUT) -> list[Json]:
+        """The parts that can be said; `text` is the type that a text has there."""
+        written = (self._part(part, text) for part in parts)
+        return [document for document in written if document is not None]
+
+    def lose_seal(self, part: Text | Image | ToolCall | Thinking) -> None:
+        """Report a signature that this provider has not made, or has no field for."""
+        if part.signature is not None or (isinstance(part, Thinking) and part.id is not None):
+            self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
+
+    def _part(self, part: Part, text: str) -> Json:
+        if isinstance(part, Opaque):
+            return self._opaque(part)
+        if isinstance(part, Text):
+            return self._text(part, text)
+        document = self._other(part, text)
+        return merge(document, part.extras) if document is not None and self._same else document
+
+    def _opaque(self, part: Opaque) -> Json:
+        if part.dialect == NAME:
+            return part.value
+        if not part.mirrored:
+            self._lose(part, describe(part), f"{NAME} has no such part", "content")
+        return None
+
+    def _text(self, part: Text, usual: str) -> JsonObject:
+        self.lose_seal(part)
+        extras = part.extras if self._same else {}
+        kind = extras.get("type", usual)
+        document: JsonObject = {"type": kind, "text": part.text}
+        if kind == OUTPUT:
+            written = (write_annotation(citation, self._report) for citation in part.citations)
+            annotations: list[Json] = [annotation for annotation in written if annotation is not None]
+            if annotations or "annotations" not in extras:
+                document["annotations"] = annotations
+        elif part.citations:
+            self._lose(part, "citations", f"{NAME} has none in a prompt", "option")
+        kept = {key: value for key, value in extras.items() if key != "annotations"}
+        if "logprobs" in kept and kept["logprobs"] is None:
+            kept["logprobs"] = []
+        return merge(document, kept)
+
+    def _other(self, part: Part, text: str) -> JsonObject | None:
+        match part:
+            case Refusal(words):
+                return {"type": "refusal", "refusal": words}
+            case CacheBreakpoint():
+                self._lose(part, "cache mark", f"{NAME} has no cache marks that every model takes", "option")
+            case Image() | Document() | Audio() if text == OUTPUT and not self._same:
+                self._lose(part, f"{part.__class__.__name__.lower()} of the assistant", "it can only speak", "content")
+            case Image():
+                return self._image(part)
+            case Document():
+                return self._document(part)
+            case Audio(Inline(media_type, data)) if self._same:
+                sound: JsonObject = {"data": data, "format": media_type.removeprefix("audio/")}
+                return {"type": "input_audio", "input_audio": sound}
+            case Audio():
+                self._lose(part, "audio", f"{NAME} takes no sound", "content")
+            case _:
+                self._lose(part, "part", f"{NAME} has no place for it here", "content")
+        return None
+
+    def _image(self, part: Image) -> JsonObject | None:
+        self.lose_seal(part)
+        detail = part.detail
+        if detail is not None and detail not in DETAILS and not self._same:
+            self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")
+            detail = None
+        self._lose_media_type(part)
+        match part.source:
+            case Inline() | Link():
+                where: JsonObject = {"image_url": to_url(part.source)}
+            case FileId(file_id) if self._shares_files:
+                where = {"file_id": file_id}
+            case _:
+                self._lose(part, "image", f"{NAME} takes pictures by URL, inline or by its own file ids", "content")
+                return None
+        return compact({"type": "input_image", **where, "detail": detail})
+
+    def _document(self, part: Document) -> JsonObject | None:
+        if part.context is not None:
+            self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
+        if part.cite is not None:
+            self._lose(part, "citations requested", f"{NAME} has no such setting", "option")
+        self._lose_media_type(part)
+        match part.source:
+            case Inline(media_type, data):
+                where: JsonObject = {"file_data": to_url(part.source) if media_type else data}
+            case Link(url):
+                where = {"file_url": url}
+            case PlainText(words, media_type):
+                data = base64.b64encode(words.encode("utf-8", "replace")).decode()
+                where = {"file_data": to_url(Inline(media_type, data))}
+            case FileId(file_id) if self._shares_files:
+                where = {"file_id": file_id}
+            case _:
+                self._lose(part, "document", "a file id means nothing to another provider", "content")
+                return None
+        return compact({"type": "input_file", **where, "filename": part.title})
+
+    def _lose_media_type(self, part: Image | Document) -> None:
+        if isinstance(part.source, Link) and part.source.media_type:
+            self._lose(part, f"media type {part.source.media_type}", "the address alone says where it is", "identity")
+
+    def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
+        self._report.lose(part.at, what, why, severity)

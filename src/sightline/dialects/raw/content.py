@@ -1,0 +1,215 @@
+"""The content and the calls of a raw message, both ways, in a request or in a reply."""
+
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    as_str,
+    compact,
+    merge,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+    whole_number,
+    wrong,
+)
+from sightline.dialects.media import from_url, to_url
+from sightline.dialects.raw.carrier import (
+    NOTHING,
+    Beside,
+    carrier_kind,
+    carry,
+    read_beside,
+    read_carried_part,
+    without_place,
+    write_beside,
+)
+from sightline.dialects.raw.names import CACHE, DETAILS, IMAGE, NAME, SIGHTLINE, TEXT
+from sightline.dialects.raw.thinking import read_thinking, write_thinking
+from sightline.dialects.tool_names import as_function_arguments, flat_name
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Role
+from sightline.model.parts import CacheBreakpoint, Citation, Image, Inline, Link, Opaque, Part, Text, Thinking, ToolCall
+from sightline.model.report import Report, Severity
+
+_KINDS = ("0 (image)", "1 (text)", "2 (opaque)", "3 (cache breakpoint)")
+_TEXT = frozenset({"type", "text"})
+_IMAGE = frozenset({"type", "imageUrl"})
+_URL = frozenset({"url", "detail"})
+_CACHE = frozenset({"type", "cacheType"})
+_CALL = frozenset({"id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+
+
+def read_content(content: Json, role: Role, at: str) -> tuple[Part, ...]:
+    """The parts of a message's `content`; a bare string is one text."""
+    if type(content) is str:
+        return (Text(content, at=at),)
+    if type(content) is not list:
+        raise wrong(content, at, "a list of parts")
+    return tuple(read_part(value, role, f"{at}/{index}") for index, value in enumerate(content))
+
+
+def read_part(value: Json, role: Role, at: str) -> Part:
+    """One part of a message's content."""
+    holder = as_object(value, at)
+    kind = whole_number(holder.get("type"))
+    if kind is None:
+        raise wrong(holder.get("type"), f"{at}/type", "a number from 0 to 3")
+    if kind == TEXT:
+        return _read_text(holder, at)
+    if kind == IMAGE:
+        return _read_image(holder, at)
+    if kind == CACHE:
+        # A mark without a type of its own is the usual one; the null remembers that nothing was said.
+        word = opt_str(holder, "cacheType", at)
+        unsaid: JsonObject = {"cacheType": None} if word is None else {}
+        return CacheBreakpoint(kind=word or "ephemeral", at=at, extras={**rest(holder, _CACHE), **unsaid})
+    if not 0 <= kind <= CACHE:
+        raise unknown(str(kind), f"{at}/type", "kind of part", _KINDS)
+    return read_thinking(holder, at) or read_carried_part(holder, role, at) or Opaque(NAME, value, at=at)
+
+
+def _read_text(holder: JsonObject, at: str) -> Text:
+    beside, known = _beside(holder, _TEXT)
+    return Text(
+        str_of(holder, "text", at),
+        place_citations(beside.citations, at),
+        beside.signature,
+        beside.signed_by,
+        at=at,
+        extras=rest(holder, known),
+    )
+
+
+def _read_image(holder: JsonObject, at: str) -> Image:
+    inner_at = f"{at}/imageUrl"
+    inner = as_object(holder.get("imageUrl"), inner_at)
+    source = from_url(str_of(inner, "url", inner_at))
+    beside, known = _beside(holder, _IMAGE)
+    if beside.media_type and isinstance(source, Link):
+        source = Link(source.url, beside.media_type)
+    return Image(
+        source,
+        opt_str(inner, "detail", inner_at),
+        beside.signature,
+        beside.signed_by,
+        at=at,
+        extras=nest_extras(rest(holder, known), "imageUrl", rest(inner, _URL)),
+    )
+
+
+def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozenset[str]]:
+    """What stands beside the schema's fields, and which fields are known then."""
+    beside = read_beside(holder)
+    return (NOTHING, known) if beside is None else (beside, known | {SIGHTLINE})
+
+
+def place_citations(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
+    """The citations of a part with their places."""
+    return tuple(
+        Citation(
+            url=citation.url,
+            title=citation.title,
+            cited_text=citation.cited_text,
+            start=citation.start,
+            end=citation.end,
+            value=citation.value,
+            at=f"{at}/{SIGHTLINE}/citations/{index}",
+        )
+        for index, citation in enumerate(citations)
+    )
+
+
+def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+    """Unread fields of an inner object, kept below its key."""
+    return {**extras, key: inner} if inner else extras
+
+
+def read_calls(holder: JsonObject, at: str) -> list[ToolCall | Opaque]:
+    """The entries of an assistant message's `toolCalls`."""
+    entries = as_list(holder.get("toolCalls") or [], f"{at}/toolCalls")
+    return [_read_call(value, f"{at}/toolCalls/{index}") for index, value in enumerate(entries)]
+
+
+def _read_call(value: Json, at: str) -> ToolCall | Opaque:
+    holder = as_object(value, at)
+    inner = holder.get("function")
+    if holder.get("type", "function") != "function" or not isinstance(inner, dict):
+        return Opaque(NAME, value, at=at)
+    beside, known = _beside(holder, _CALL)
+    return ToolCall(
+        str_of(holder, "id", at),
+        str_of(inner, "name", f"{at}/function"),
+        as_str(inner.get("arguments", ""), f"{at}/function/arguments"),
+        kind=beside.kind,
+        item=beside.item,
+        signature=beside.signature,
+        signed_by=beside.signed_by,
+        at=at,
+        extras=nest_extras(rest(holder, known), "function", rest(inner, _FUNCTION)),
+    )
+
+
+class ContentWriter:
+    """Turns canonical parts into the parts of a message; the schema can say or carry them all."""
+
+    def __init__(self, report: Report, *, same: bool) -> None:
+        self._report = report
+        self._same = same
+
+    def parts(self, parts: tuple[Part, ...]) -> list[Json]:
+        """The content of a message."""
+        return [self.part(part) for part in parts]
+
+    def part(self, part: Part) -> Json:
+        """One part, in the schema's own way or carried."""
+        if isinstance(part, Opaque) and part.dialect == NAME:
+            return part.value
+        document = self._native(part) or carry(part)
+        if not self._same:
+            return document
+        return merge(document, compact(part.extras) if isinstance(part, CacheBreakpoint) else part.extras)
+
+    def _native(self, part: Part) -> JsonObject | None:
+        match part:
+            case Text(text):
+                beside = Beside(part.signature, part.signed_by, without_place(part.citations))
+                return {"type": TEXT, "text": text, **write_beside(beside)}
+            case Image(source=Inline() | Link() as source):
+                return self._image(part, source)
+            case Thinking():
+                return write_thinking(part)
+            case CacheBreakpoint(kind, ttl):
+                if ttl is not None:
+                    self._report.lose(part.at, "life of a cache mark", f"{NAME} has no field for it", "option")
+                is_unsaid = self._same and "cacheType" in part.extras
+                return {"type": CACHE} if is_unsaid else {"type": CACHE, "cacheType": kind}
+            case _:
+                return None
+
+    def _image(self, part: Image, source: Inline | Link) -> JsonObject:
+        """A picture that travels inline or by its address."""
+        media_type = source.media_type if isinstance(source, Link) else ""
+        detail = part.detail
+        if detail is not None and detail not in DETAILS and not self._same:
+            # `auto` is what a picture without a detail gets anyway.
+            severity: Severity = "identity" if detail == "auto" else "option"
+            self._report.lose(part.at, f"detail {detail!r} of an image", f"{NAME} knows low and high only", severity)
+            detail = None
+        return {
+            "type": IMAGE,
+            "imageUrl": compact({"url": to_url(source), "detail": detail}),
+            **write_beside(Beside(part.signature, part.signed_by, media_type=media_type)),
+        }
+
+    def call(self, call: ToolCall, call_id: str) -> JsonObject:
+        """An entry of `toolCalls`."""
+        arguments = as_function_arguments(call)
+        inner: JsonObject = {
+            "name": flat_name(call.name, call.namespace),
+            "arguments": arguments if self._same else arguments or "{}",
+        }
+        beside = Beside(call.signature, call.signed_by, item=call.item, kind=carrier_kind(call.kind))
+        document: JsonObject = {"id": call_id, "type": "function", "function": inner, **write_beside(beside)}
+        return merge(document, call.extras) if self._same else document

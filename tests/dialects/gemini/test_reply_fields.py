@@ -1,0 +1,161 @@
+"""Why a candidate ended, token counts and probabilities, both ways."""
+
+from typing import Any
+
+import pytest
+
+from sightline.dialects.gemini.reply_fields import (
+    FAILURES,
+    FILTERS,
+    failure,
+    read_finish,
+    read_logprobs,
+    read_usage,
+    write_finish,
+    write_logprobs,
+    write_usage,
+)
+from sightline.errors import Code, Fault
+from sightline.model.events import Finished
+from sightline.model.reply import Choice, TokenLogprob
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+
+
+@pytest.mark.parametrize(
+    ("word", "finish", "detail"),
+    [
+        ("STOP", "stop", None),
+        ("MAX_TOKENS", "length", None),
+        ("CONTINUATION", "pause", "CONTINUATION"),
+        ("SAFETY", "content_filter", "SAFETY"),
+        ("SPII", "content_filter", "SPII"),
+        ("SOMETHING_NEW", "content_filter", "SOMETHING_NEW"),
+    ],
+)
+def test_every_reason_is_read(word, finish, detail):
+    assert read_finish(word) == (finish, detail)
+
+
+@pytest.mark.parametrize("word", sorted(FILTERS))
+def test_a_filter_is_written_by_its_own_word(word):
+    report = Report()
+    assert write_finish(Finished("content_filter", detail=word), "content_filter", report) == word
+    assert report.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("finish", "detail", "stop", "word", "lost"),
+    [
+        ("stop", None, None, "STOP", []),
+        ("tool_calls", None, None, "STOP", []),
+        ("length", None, None, "MAX_TOKENS", []),
+        ("content_filter", None, None, "SAFETY", []),
+        ("content_filter", "JAILBREAK", None, "SAFETY", ["identity"]),
+        ("refusal", None, None, "SAFETY", ["option"]),
+        ("pause", None, None, "STOP", ["option"]),
+        ("pause", "CONTINUATION", None, "CONTINUATION", []),
+        ("stop", None, "END", "STOP", ["identity"]),
+        ("error", None, None, "OTHER", []),
+    ],
+)
+def test_every_finish_is_written(finish, detail, stop, word, lost):
+    report = Report()
+    ending = Finished(finish, detail=detail, stop_sequence=stop, at="/f", stop_at="/s" if stop else "")
+    assert write_finish(ending, finish, report) == word
+    assert [loss.severity for loss in report.losses] == lost
+    assert all(loss.pointer == ("/s" if stop else "/f") for loss in report.losses)
+    choice = Choice(finish=finish, detail=detail, stop_sequence=stop, finish_at="/f")
+    assert write_finish(choice, finish, report) == word
+
+
+def test_a_failure_keeps_the_words_of_the_provider():
+    told = failure("MALFORMED_FUNCTION_CALL", "bad call", "/f")
+    assert told.code is Code.UPSTREAM_ERROR
+    assert told.message == "MALFORMED_FUNCTION_CALL: bad call"
+    assert told.pointer == "/f"
+    assert failure("OTHER", None, "/f").message == "the model stopped with OTHER"
+    assert not FAILURES & FILTERS
+
+
+COUNTS = {
+    "promptTokenCount": 100,
+    "toolUsePromptTokenCount": 15,
+    "cachedContentTokenCount": 60,
+    "candidatesTokenCount": 20,
+    "thoughtsTokenCount": 7,
+    "totalTokenCount": 142,
+}
+
+
+def test_thoughts_are_part_of_the_output_and_tool_use_of_the_input():
+    usage = read_usage(COUNTS | {"promptTokensDetails": []}, "/u")
+    assert usage == Usage(
+        input_tokens=115,
+        output_tokens=27,
+        cached_tokens=60,
+        reasoning_tokens=7,
+        at="/u",
+        extras={"toolUsePromptTokenCount": 15, "promptTokensDetails": []},
+    )
+    assert write_usage(usage, Report()) == COUNTS
+
+
+def test_what_is_not_counted_stays_unknown():
+    assert read_usage({"promptTokenCount": 3, "totalTokenCount": 3}, "") == Usage(input_tokens=3)
+    assert read_usage({"thoughts_token_count": 3}, "") == Usage(output_tokens=3, reasoning_tokens=3)
+    assert write_usage(Usage(), Report()) == {}
+    assert write_usage(Usage(output_tokens=3), Report()) == {"candidatesTokenCount": 3, "totalTokenCount": 3}
+    assert write_usage(Usage(input_tokens=3), Report()) == {"promptTokenCount": 3, "totalTokenCount": 3}
+
+
+def test_tokens_written_to_a_cache_are_lost():
+    report = Report()
+    write_usage(Usage(input_tokens=9, cache_write_tokens=4, at="/usage"), report)
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/usage", "identity")]
+
+
+def test_a_count_is_a_whole_number():
+    with pytest.raises(Fault) as caught:
+        read_usage({"prompt_token_count": "three"}, "/u")
+    assert caught.value.pointer == "/u/prompt_token_count"
+
+
+RESULT: Any = {
+    "chosenCandidates": [{"token": "a", "logProbability": -0.5}, {"token": "b", "logProbability": -1.0}],
+    "topCandidates": [
+        {"candidates": [{"token": "a", "logProbability": -0.5}, {"token": "c", "logProbability": -2.0}]},
+        {"candidates": []},
+    ],
+}
+TOKENS = (
+    TokenLogprob("a", -0.5, top=(TokenLogprob("a", -0.5), TokenLogprob("c", -2.0))),
+    TokenLogprob("b", -1.0),
+)
+
+
+def test_tokens_and_their_rivals_are_read_and_written():
+    assert read_logprobs(RESULT, "") == (TOKENS, [])
+    assert write_logprobs(TOKENS) == RESULT
+
+
+def test_rivals_may_be_missing():
+    chosen: Any = {"chosen_candidates": [{"token": "a", "log_probability": -1}]}
+    assert read_logprobs(chosen, "") == ((TokenLogprob("a", -1.0),), [])
+    assert write_logprobs((TokenLogprob("a", -1.0),)) == {"chosenCandidates": [{"token": "a", "logProbability": -1.0}]}
+
+
+def test_a_probability_is_a_number():
+    with pytest.raises(Fault) as caught:
+        read_logprobs({"chosenCandidates": [{"token": "a"}]}, "/l")
+    assert caught.value.pointer == "/l/chosenCandidates/0/logProbability"
+
+
+def test_what_is_not_modelled_is_told_with_its_place():
+    token = {"token": "a", "logProbability": -1.0, "tokenId": 7}
+    result: Any = {"chosenCandidates": [token], "topCandidates": [{"candidates": [token]}], "logProbabilitySum": -1.0}
+    assert read_logprobs(result, "/l")[1] == [
+        ("/l/logProbabilitySum", -1.0),
+        ("/l/topCandidates/0/candidates/0/tokenId", 7),
+        ("/l/chosenCandidates/0/tokenId", 7),
+    ]

@@ -1,0 +1,268 @@
+"""Canonical values as JSON: tags that tell them apart, and only what is known."""
+
+import msgspec
+import pytest
+
+from sightline.model.comparison import of_message, of_part, of_parts, of_tool
+from sightline.model.events import Ended, Finished, StreamEvent, TextReceived
+from sightline.model.header_names import (
+    CREDENTIAL_HEADERS,
+    CREDENTIALS,
+    OF_A_BODY,
+    OF_A_CONNECTION,
+    QUERY_CREDENTIALS,
+    TOKEN,
+    is_secret_header,
+    is_secret_parameter,
+)
+from sightline.model.message import Message
+from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Citation,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Addition, Loss, Report
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
+from sightline.model.usage import Usage, possible
+
+
+def test_an_option_that_is_not_set_is_not_there() -> None:
+    assert msgspec.json.encode(Options(temperature=0, stop=())) == b'{"temperature":0,"stop":[]}'
+
+
+def test_output_formats_are_told_apart() -> None:
+    for output in (PlainFormat(), JsonFormat(), SchemaFormat({"type": "object"}, "n", "d", strict=True)):
+        assert msgspec.json.decode(msgspec.json.encode(output), type=OutputFormat) == output
+
+
+def test_events_are_told_apart_by_their_tag() -> None:
+    assert msgspec.json.encode(TextReceived(0, "hi")) == b'{"event":"text","part":0,"text":"hi"}'
+    tags = [member.__struct_config__.tag for member in StreamEvent.__args__]
+    assert len(set(tags)) == len(tags)
+
+
+def test_an_event_says_only_what_it_knows() -> None:
+    assert (
+        msgspec.json.encode([Finished("stop"), Ended()]) == b'[{"event":"finished","finish":"stop"},{"event":"ended"}]'
+    )
+
+
+def test_a_message_is_a_role_and_parts() -> None:
+    assert (
+        msgspec.json.encode(Message("user", (Text("hi"),))) == b'{"role":"user","parts":[{"type":"text","text":"hi"}]}'
+    )
+
+
+def test_a_role_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="role"):
+        msgspec.json.decode(b'{"role":"narrator"}', type=Message)
+
+
+TOOLS: list[Tool] = [
+    FunctionTool("add", "adds", {"type": "object"}, strict=True, namespace="math"),
+    CustomTool("patch", "patches", Grammar("lark", "start: /x/")),
+    OpaqueTool("anthropic", {"type": "web_search"}),
+]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: type(tool).__name__)
+def test_tools_are_told_apart(tool: Tool) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(tool), type=Tool) == tool
+
+
+def test_a_choice_can_name_tools() -> None:
+    assert msgspec.json.encode(ToolChoice("named", ("add",))) == b'{"mode":"named","names":["add"]}'
+
+
+EVERY_PART: list[Part] = [
+    Text(
+        "hi", (Citation(url="https://example.com", start=0, end=2, value={"a": [1]}),), at="/content/0", extras={"x": 1}
+    ),
+    Refusal("no"),
+    Image(Inline("image/png", "AAAA"), "high"),
+    Image(Link("https://example.com/a.png")),
+    Document(FileId("file-1"), "title", "context", cite=True),
+    Document(PlainText("words")),
+    Audio(Inline("audio/wav", "AAAA"), "a1", "words"),
+    Thinking("hm", ("hm",), "r1", "sealed", "anthropic", redacted=False),
+    ToolCall("c1", "add", '{"a": 1}', "custom", "ns", "i1"),
+    ToolResult("c1", (Text("2"), Image(Link("u"))), "add", is_error=True, structured={"a": 1}),
+    CacheBreakpoint("ephemeral", "1h"),
+    Opaque("gemini", {"executableCode": {"code": "1"}}),
+]
+
+
+@pytest.mark.parametrize("part", EVERY_PART, ids=lambda part: type(part).__name__)
+def test_every_part_is_tagged_and_comes_back_as_it_was(part: Part) -> None:
+    text = msgspec.json.encode(part)
+    assert b'"type":' in text
+    assert msgspec.json.decode(text, type=Part) == part
+
+
+def test_parts_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Text("hi").text = "ho"  # type: ignore[misc] # that it is refused is the point
+
+
+def test_what_is_unset_is_not_written() -> None:
+    assert msgspec.json.encode(Text("hi")) == b'{"type":"text","text":"hi"}'
+
+
+REQUEST = Request(
+    model="m",
+    messages=(Message("developer", (Text("be kind"),), "ann", bare=True, at="/messages/0"),),
+    tools=(
+        FunctionTool("add", "adds", {"type": "object"}, strict=True, cache=CacheBreakpoint()),
+        CustomTool("patch", grammar=Grammar("lark", "start: /x/")),
+        OpaqueTool("gemini", {"googleSearch": {}}),
+    ),
+    tool_choice=ToolChoice("auto", ("add",)),
+    parallel_tool_calls=False,
+    options=Options(
+        temperature=0.5,
+        stop=("END",),
+        format=SchemaFormat({"type": "object"}, "answer"),
+        reasoning=Reasoning(effort="high", places={"effort": "/reasoning_effort"}),
+        places={"stop": "/stop"},
+    ),
+    dialect="openai-chat",
+    extras={"unknown": [1, None]},
+)
+
+
+def test_a_request_comes_back_as_it_was() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(REQUEST), type=Request) == REQUEST
+
+
+def test_some_dialects_say_elsewhere_whether_calls_may_be_parallel() -> None:
+    assert REQUEST.parallel_at == "/parallel_tool_calls"
+    inside = Request(options=Options(places={"parallel_tool_calls": "/tool_choice/disable_parallel_tool_use"}))
+    assert inside.parallel_at == "/tool_choice/disable_parallel_tool_use"
+
+
+def test_an_empty_request_says_nothing() -> None:
+    assert msgspec.json.encode(Request()) == b"{}"
+
+
+def test_zero_is_a_count_and_absence_is_not() -> None:
+    assert msgspec.json.encode(Usage(input_tokens=0)) == b'{"input_tokens":0}'
+
+
+def test_counts_that_cannot_be_are_left_out() -> None:
+    usage = Usage(input_tokens=10**13, output_tokens=5, cached_tokens=-1, extras={"a": 1})
+    assert possible(usage) == Usage(output_tokens=5)
+    assert possible(Usage(input_tokens=3)) == Usage(input_tokens=3)
+    assert possible(None) is None
+    assert possible(Usage(input_tokens=0, output_tokens=5)) == Usage(output_tokens=5)
+
+
+def test_losses_and_additions_stand_in_the_order_in_which_they_were_met() -> None:
+    report = Report()
+    report.lose("/b", "b", "no b", "option")
+    report.lose("/a", "a", "no a", "identity")
+    report.add("/max_tokens", "limit", "demanded")
+    assert report.losses == (Loss("/b", "b", "no b", "option"), Loss("/a", "a", "no a", "identity"))
+    assert report.additions == (Addition("/max_tokens", "limit", "demanded", "option"),)
+
+
+def test_the_same_loss_is_told_once() -> None:
+    report = Report()
+    for _ in range(3):
+        report.lose("/a", "a", "no a", "content")
+    assert len(report.losses) == 1
+
+
+def test_strict_refuses_on_content_and_options_and_not_on_identity() -> None:
+    report = Report()
+    report.lose("/id", "id", "no ids", "identity")
+    assert not report.refusals
+    assert report.refusal_count == 0
+    report.lose("/seed", "seed", "no seed", "option")
+    report.lose("/messages/0", "words", "no words", "content")
+    assert tuple(loss.pointer for loss in report.refusals) == ("/seed", "/messages/0")
+    assert report.refusal_count == 2
+
+
+def test_words_are_the_same_at_another_place() -> None:
+    cited = Citation(url="https://example.com", at="/a/citations/0")
+    here, there = Text("hello", (cited,), at="/a"), Text("hello", (Citation(url="https://example.com"),), at="/b")
+    assert of_part(here) == of_part(there)
+    assert of_part(here) != of_part(Text("hullo", (cited,), at="/a"))
+
+
+def test_a_call_keeps_the_id_that_its_result_names_and_not_that_of_its_item() -> None:
+    assert of_part(ToolCall("c1", "add", "{}", item="fc_1", at="/a")) == ToolCall("c1", "add", "{}")
+    assert of_part(ToolCall("c1", "add", "{}")) != of_part(ToolCall("c2", "add", "{}"))
+
+
+def test_a_result_is_the_same_as_a_string_and_as_a_list_with_a_mark() -> None:
+    bare = ToolResult("c1", (Text("3", at="/a/content"),), bare=True, at="/a")
+    listed = ToolResult("c1", (Text("3", at="/a/content/0"), CacheBreakpoint()), item="o_1", at="/b")
+    assert of_part(bare) == of_part(listed)
+
+
+def test_reasoning_is_the_same_without_its_item_id() -> None:
+    assert of_part(Thinking("hm", id="rs_1", signature="s")) == of_part(Thinking("hm", signature="s", at="/x"))
+
+
+def test_a_picture_only_loses_its_place() -> None:
+    assert of_part(Image(Link("https://example.com/a.png"), at="/a")) == Image(Link("https://example.com/a.png"))
+
+
+def test_a_message_is_the_same_with_and_without_marks() -> None:
+    marked = Message("user", (Text("hello", at="/m/0"), CacheBreakpoint(at="/m/0/cache_control")), at="/m", id="msg_1")
+    assert of_message(marked) == of_message(Message("user", (Text("hello"),), bare=True))
+    assert of_parts(marked.parts) == (Text("hello"),)
+
+
+def test_a_tool_is_the_same_with_and_without_a_mark() -> None:
+    assert of_tool(FunctionTool("add", cache=CacheBreakpoint(), at="/tools/0")) == FunctionTool("add")
+
+
+def test_every_name_is_one_that_can_be_compared() -> None:
+    for name in CREDENTIALS | QUERY_CREDENTIALS | OF_A_CONNECTION | OF_A_BODY:
+        assert name == name.lower()
+        assert TOKEN.fullmatch(name)
+
+
+def test_what_would_end_a_line_or_a_name_is_no_token() -> None:
+    for text in ("", "a b", "a\r\nb", "a:", "ä"):
+        assert not TOKEN.fullmatch(text)
+
+
+def test_every_credential_is_a_secret_in_any_case() -> None:
+    assert set(CREDENTIAL_HEADERS) < CREDENTIALS
+    for name in CREDENTIALS:
+        assert is_secret_header(name.title())
+    for name in QUERY_CREDENTIALS:
+        assert is_secret_parameter(name.upper())
+    assert is_secret_parameter("%6bey")
+
+
+def test_what_is_called_like_a_secret_is_one() -> None:
+    for name in ("authentication", "X-Authentication", "helicone-auth", "x-portkey-api-key", "x-functions-key"):
+        assert is_secret_header(name)
+    for name in ("auth_token", "authtoken", "client_secret", "jwt", "X-Amz-Signature", "x-amz-credential", "x-api-key"):
+        assert is_secret_parameter(name)
+
+
+def test_names_that_only_sound_like_secrets_are_none() -> None:
+    for name in ("idempotency-key", "x-cache-key", "sec-websocket-key", "content-type", "x-session-id"):
+        assert not is_secret_header(name)
+    for name in ("page_token", "pageToken", "max_tokens", "key_id", "upload_id", "api-version", "alt", "monkey"):
+        assert not is_secret_parameter(name)
