@@ -15,8 +15,8 @@ from sightline.chat.api import shapes as chat
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
-from sightline.exchange.expansion import Expand
-from sightline.exchange.interception.rules import InterceptionRule
+from sightline.exchange.interception.core.rules import InterceptionRule
+from sightline.exchange.interception.expansion import Expand
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.workbench import shapes
@@ -61,7 +61,7 @@ ANSWERS = (
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.editing.operations": "Operation",
-    "sightline.exchange.expansion": "Operation",
+    "sightline.exchange.interception.expansion": "Operation",
     "sightline.chat.core.telemetry": "Telemetry",
 }
 """What is told apart by its module in Python is told apart by its name in the page."""

@@ -10,9 +10,9 @@ from sightline.app.openers import open_engine
 from sightline.app.parts import means_of, nowhere
 from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.interception import Interception
-from sightline.exchange.interception.rules import Rules
-from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.interception.core.interception import Interception
+from sightline.exchange.interception.core.rules import Rules
+from sightline.exchange.interception.store import KeptInterception
 from sightline.exchange.prepare import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer

@@ -12,7 +12,7 @@ import pytest
 
 from sightline.cli.hold_session import hold_session
 from sightline.errors import Fault
-from sightline.exchange.interception.rules import Rules
+from sightline.exchange.interception.core.rules import Rules
 from sightline.filters.predicate import Known
 from tests.gateway_server import served
 from tests.person import Person

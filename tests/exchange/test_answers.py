@@ -1,7 +1,7 @@
 import json
 
 from sightline.errors import Code, Fault
-from sightline.exchange.answers import header, headers_for_client, refusal, without, without_coding
+from sightline.exchange.client_response import header, headers_for_client, refusal, without, without_coding
 from tests.relay_stage import taken
 
 

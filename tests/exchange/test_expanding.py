@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.expansion import expand
-from sightline.exchange.viewer import Viewer
+from sightline.exchange.interception.expansion import expand
+from sightline.exchange.interception.viewer import Viewer
 from sightline.model.exchange import Edited
 from sightline.store.store import Store
 from tests.exchange.test_viewing import recorded

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.final_body import FinalBody, refuse_other
+from sightline.exchange.interception.final_body import FinalBody, refuse_other
 from tests.exchange.test_holds import holds_in
 
 BODY = json.dumps({"model": "m", "messages": [{"role": "system", "content": "Be kind."}]}).encode()

@@ -11,7 +11,7 @@ from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.editing.operations import Set, SetBody, SetText, Undo
 from sightline.errors import Fault
-from sightline.exchange.interceptor import Interceptor
+from sightline.exchange.interception.interceptor import Interceptor
 from sightline.exchange.outbound import outbound_for
 from sightline.model.exchange import (
     Answered,
@@ -323,9 +323,10 @@ def test_where_nothing_is_intercepted_nobody_asks(tmp_path: Path, monkeypatch: p
     async def refuses(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(Interceptor, "request", refuses)
-    monkeypatch.setattr(Interceptor, "reply", refuses)
-    monkeypatch.setattr("sightline.exchange.relay.kept_alive", refuses)
+    monkeypatch.setattr(Interceptor, "apply_masks", refuses)
+    monkeypatch.setattr(Interceptor, "hold_request", refuses)
+    monkeypatch.setattr(Interceptor, "hold_calls", refuses)
+    monkeypatch.setattr("sightline.exchange.relay.run_with_keepalive", refuses)
 
     async def story(stage: Stage) -> None:
         stage.upstream.script = [answer(200, b"".join(streamed("openai-chat")), SSE)]
@@ -339,7 +340,9 @@ def test_where_nothing_is_intercepted_nobody_asks(tmp_path: Path, monkeypatch: p
 
 def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr("sightline.exchange.relay.translated", lambda *told: calls.append(told) or outbound_for(*told))
+    monkeypatch.setattr(
+        "sightline.exchange.run.outbound_for", lambda *given: calls.append(given) or outbound_for(*given)
+    )
 
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_rules([{"filter": "model:another"}])
@@ -477,7 +480,7 @@ def test_a_request_that_no_mask_is_meant_for_is_not_even_read(tmp_path: Path, mo
     def refuses(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr("sightline.exchange.interceptor.Draft.of", refuses)
+    monkeypatch.setattr("sightline.exchange.interception.interceptor.Draft.of", refuses)
 
     async def story(stage: Stage) -> None:
         strip = {"kind": "strip", "strip": {"class": "thinking"}}

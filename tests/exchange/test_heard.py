@@ -5,8 +5,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
-from sightline.exchange.answers import refusal
-from sightline.exchange.client_response import ClientResponse, Headers
+from sightline.exchange.client_response import ClientResponse, Headers, refusal
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.parts import Text
 from sightline.model.reply import Reply

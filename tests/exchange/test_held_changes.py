@@ -3,7 +3,7 @@ from pathlib import Path
 
 from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.operations import SetText
-from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
+from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.store.entries import FactEntry

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.hold import Drop, Shutdown
+from sightline.exchange.interception.hold import Drop, Shutdown
 from tests.holding import asking, held
 from tests.relay_stage import Stage, asks, play
 from tests.stepping_clock import SteppingClock

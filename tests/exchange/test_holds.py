@@ -9,8 +9,8 @@ from sightline.catalog.provider import Quirks
 from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
-from sightline.exchange.holds import MOST_OUTCOMES, Holds
-from sightline.exchange.interception_store import FILE_NAME, KeptInterception, MaskCount
+from sightline.exchange.interception.holds import MOST_OUTCOMES, Holds
+from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited
 from sightline.store.entries import FactEntry
@@ -407,7 +407,7 @@ def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
 def test_the_counts_of_masks_are_written_once_for_many_requests_and_not_by_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("sightline.exchange.holds.COUNTS_WRITTEN_AFTER", 0.0)
+    monkeypatch.setattr("sightline.exchange.interception.holds.COUNTS_WRITTEN_AFTER", 0.0)
 
     async def story() -> None:
         holds = holds_in(tmp_path)

@@ -5,8 +5,8 @@ import pytest
 
 from sightline.editing.operations import Delete, KeepEdits, Redo, Reset, Restore, Set, SetText, Undo
 from sightline.errors import Fault
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from tests.holding import JSON, asking, held
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import SAYS, whole

@@ -24,8 +24,8 @@ def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
             async for piece in relayed:
                 pieces.append(piece)
                 if len(pieces) == 1:
-                    (journey,) = stage.relay._active
-                    journey.abort(Fault(Code.OVERLOADED, "that is enough"))
+                    (exchange,) = stage.relay._active
+                    exchange.abort(Fault(Code.OVERLOADED, "that is enough"))
         assert b"that is enough" in pieces[-1]
         assert stage.kinds()[-1] == "failed"
         assert asyncio.current_task() is not None
@@ -61,7 +61,7 @@ def kept_open(spoken: str, *, usage_late: bool) -> list[bytes]:
 def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
     tmp_path: Path, client: str, usage_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "LATE_WORDS", 0.05)
+    monkeypatch.setattr(passing, "LATE_SECONDS", 0.05)
 
     async def story(stage: Stage) -> None:
         frames = kept_open("gemini", usage_late=usage_late)
@@ -80,7 +80,7 @@ def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
 def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "LATE_WORDS", 0.0)
+    monkeypatch.setattr(passing, "LATE_SECONDS", 0.0)
 
     async def story(stage: Stage) -> None:
         frames, go_on = streamed("gemini"), asyncio.Event()

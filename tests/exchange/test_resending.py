@@ -12,7 +12,7 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange
 from sightline.exchange.resend import Resender, ResendSources
 from sightline.model.exchange import Received

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.taps import failure_frame, unreadable
+from sightline.exchange.stream_pump import failure_frame, unreadable
 from sightline.model.reply import Reply
 from tests.relay_stage import DIALECTS
 from tests.reply_samples import streamed

@@ -7,9 +7,9 @@ from typing import Any
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Insert, SetText, Undo
 from sightline.errors import Code, Fault
+from sightline.exchange.interception.viewer import MOST_LOOKS, Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewer import MOST_LOOKS, Viewer
 from sightline.model.usage import Usage
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store
@@ -36,7 +36,7 @@ def recorded(folder: Path, story: Callable[[Stage, Viewer, Store], Awaitable[Any
             stage.hub._record = store.record
             stage.upstream.script = [answer(200, whole(settings.get("spoken", "openai-chat"), SAYS), JSON)]
             records = Records(store, stage.clock.now, lambda _provider, _model: None, stage.relay.unwritten)
-            catalog = stage.relay._catalog
+            catalog = stage.relay.catalog
             await story(stage, Viewer(stage.relay.holds, records, catalog, stage.memory), store)
         finally:
             await store.close()

@@ -211,17 +211,17 @@ def test_a_failure_of_ours_is_an_error_for_the_client_and_is_logged(caplog: pyte
 def test_signals_end_it_in_order(asked: signal.Signals) -> None:
     program = """
 import asyncio
-from sightline.server.listener import Listening, bound, new_loop
+from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 
 class App:
     async def __call__(self, scope, receive, send): ...
-    async def settled(self): ...
+    async def wait_for_aborted(self): ...
 
 async def ending(): ...
 
 async def main():
-    server = Listening(App(), ending=ending)
-    sockets = bound("127.0.0.1", 0)
+    server = ListeningServer(App(), ending=ending)
+    sockets = bind_sockets("127.0.0.1", 0)
     print(sockets[0].getsockname()[1], flush=True)
     await server.run_on(sockets)
     print(server.asked_by.name, flush=True)

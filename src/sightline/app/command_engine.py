@@ -10,7 +10,7 @@ from sightline.app.configuration import Configuration
 from sightline.app.machine import SystemClock
 from sightline.app.parts import RelayResources, make_relay, nowhere, open_exporter
 from sightline.exchange.engine import Engine
-from sightline.exchange.interception_store import BorrowedInterception, KeptInterception
+from sightline.exchange.interception.store import BorrowedInterception, KeptInterception
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.exchange.request_counter import RequestCounter
 

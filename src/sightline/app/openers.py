@@ -30,8 +30,8 @@ def counter(data: str | None) -> RequestCounter:
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
     """What an engine of this data folder sends for this request, after masks; nothing is opened for it."""
-    from sightline.exchange.final_body import final_body
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.final_body import final_body
+    from sightline.exchange.interception.store import KeptInterception
 
     _, masks = KeptInterception(data_folder(data)).read()
     body = final_body(prepared.body, prepared.dialect, prepared.choice.model, masks, session=session)
@@ -93,7 +93,7 @@ async def open_relay(
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
     """A relay without a server, and the record that it writes to. With `unattended` what a rule would hold is sent, and
     this is called."""
-    from sightline.exchange.interception_store import BorrowedInterception
+    from sightline.exchange.interception.store import BorrowedInterception
 
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:

@@ -30,9 +30,9 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
-    from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hear, Hub, Record
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.holds import Holds
+    from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.relay import Relay
     from sightline.store.entries import Entry
     from sightline.store.folding import PriceList
@@ -152,8 +152,8 @@ async def make_relay(
     """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
     rules and masks of `interception` apply; with `unattended` nobody can release what a rule would hold, and it is
     called for each such request instead."""
-    from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hub
+    from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack) if is_told else None
     if exporter is not None:

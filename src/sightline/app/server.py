@@ -182,7 +182,7 @@ async def _live(
     from sightline.app.evals import evaluation_of
     from sightline.chat.service.tool_answerer import WithTools
     from sightline.exchange.engine import Engine
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.request_counter import RequestCounter
     from sightline.exchange.resend import Resender, ResendSources
 

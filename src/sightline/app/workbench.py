@@ -9,13 +9,13 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts, chat_calls
 from sightline.evals.api.calls import EvalCalls, eval_calls
-from sightline.exchange.holds import Holds
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.exchange.relay import Relay
 from sightline.exchange.resend import Resender
-from sightline.exchange.viewer import Viewer
 from sightline.store.folding import PriceList
 from sightline.store.store import Store
 from sightline.web.routes import Calls

@@ -10,7 +10,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.observed_hub import Telling
+    from sightline.exchange.recorder import FactObserver as Telling
     from sightline.exchange.recording.exchange_record import RecordedExchange
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply

@@ -9,8 +9,7 @@ import msgspec
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.answers import header
-from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.client_response import ClientResponse, header
 from sightline.model.events import Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply

@@ -4,11 +4,8 @@ from functools import lru_cache
 
 import msgspec
 
-from sightline.exchange.client_request import TextHeaders
+from sightline.exchange.client_request import SESSIONS, TextHeaders
 from sightline.exchange.redaction import Redaction, secrets_of
-
-SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
-"""Headers by which clients say which of their requests belong together."""
 
 
 class Caller(msgspec.Struct, frozen=True):

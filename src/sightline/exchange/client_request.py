@@ -14,6 +14,14 @@ _SSE = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
 
 TextHeaders = tuple[tuple[str, str], ...]
 
+HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
+)
+"""They speak of one connection and end with it."""
+
+SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
+"""Headers by which clients say which of their requests belong together."""
+
 
 class ClientRequest(msgspec.Struct, frozen=True):
     """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
@@ -68,3 +76,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
 def _headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
     """A client sends the same headers with all of its requests, so that what follows from them is worked out once."""
     return MappingProxyType({name.lower(): value for name, value in reversed(headers)})
+
+
+def session_of(request: ClientRequest) -> str:
+    """The label of its traffic: the path's, or else what the client itself says in a header."""
+    named = request.headers_by_name()
+    return request.session or next((named[name] for name in SESSIONS if named.get(name)), "")

@@ -13,9 +13,9 @@ from sightline.exchange.answer_reading import Heard, refuse
 from sightline.exchange.answer_reading import read_answer as hear
 from sightline.exchange.cancellation import own_request
 from sightline.exchange.memory import Memory
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.own_calls import count, question
 from sightline.exchange.prepare import SESSION, Prepared
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay
 from sightline.exchange.request_counter import RequestCounter
@@ -100,7 +100,7 @@ class Engine:
         session: str = SESSION,
         hold: bool = False,
         waits: bool = True,
-        noted: Telling | None = None,
+        noted: FactObserver | None = None,
         budgeted: tuple[JsonObject, ...] = (),
         exchange: str = "",
         max_wait: float = LONGEST_WAIT,
@@ -163,7 +163,7 @@ class Engine:
             self.counter.learn(prepared.choice, prepared.request, reply.usage)
 
 
-def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
+def _attempts(tried: Tried, also: FactObserver | None = None) -> FactObserver:
     def on_fact(noted: FactEntry) -> None:
         if isinstance(noted.fact, AttemptStarted):
             tried(noted.fact)

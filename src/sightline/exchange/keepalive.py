@@ -5,25 +5,22 @@ not to give up. Whatever fails later can only be told inside it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Self
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.exchange import answers
+from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers
-from sightline.exchange.interception.reply_writing import write_failed_stream, write_stream
-from sightline.exchange.reply_reader import BodyDecoder
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
+from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for
 from sightline.model.events import StreamEvent
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import decode
-
-if TYPE_CHECKING:
-    from sightline.exchange.exchange import Journey
 
 TICK = 10.0
 """Seconds between two signs of life, and before the first: faults can have a status as long as nothing was said."""
@@ -35,7 +32,7 @@ _BLANK = b"\n\n"
 _EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
 
 
-def can_tick(asked: ClientRequest) -> bool:
+def can_keep_alive(asked: ClientRequest) -> bool:
     """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
     return asked.is_stream and not asked.wants_array
 
@@ -65,52 +62,27 @@ def wants_usage(asked: ClientRequest) -> bool:
         return False
 
 
-class HoldSignal:
-    """Whether a journey waits for a person now, or for a reply that one will look at."""
-
-    def __init__(self) -> None:
-        self._needed = asyncio.Event()
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether it does."""
-        return self._needed.is_set()
-
-    @contextmanager
-    def hold_open(self) -> Iterator[None]:
-        """It does, as long as this lasts."""
-        self._needed.set()
-        try:
-            yield
-        finally:
-            self._needed.clear()
-
-    async def wait_until_needed(self) -> None:
-        """Return once it does."""
-        await self._needed.wait()
-
-
 async def run_with_keepalive(
-    journey: "Journey", running: Coroutine[Any, Any, ClientResponse], clock: Clock
+    exchange: Exchange, running: Coroutine[Any, Any, ClientResponse], clock: Clock
 ) -> ClientResponse:
     """The answer that runs; a head without it, if its client would be kept waiting by a person for too long."""
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
-            await _until(task, journey.patience.wait_until_needed())
+            await _until(task, _wait_for(exchange.user_awaited))
             if not task.done():
                 await _until(task, clock.sleep(TICK))
             if task.done():
                 return task.result()
-            if journey.patience.is_needed:
+            if exchange.user_awaited.is_set():
                 break
     except asyncio.CancelledError:
         await _abandon(task)
         raise
-    headers: Headers = [*answers.EVENT_STREAM, *journey.own_headers()]
-    ticking = KeepAliveBody(task, journey.asked, clock)
-    ticking.opened = ClientResponse(journey.exchange, 200, headers, ticking)
-    return ticking.opened
+    headers: Headers = [*client_response.EVENT_STREAM, *exchange.own_headers()]
+    body = KeepAliveBody(task, exchange.request, clock)
+    body.opened = ClientResponse(exchange.id, 200, headers, body)
+    return body.opened
 
 
 class KeepAliveBody:
@@ -127,7 +99,7 @@ class KeepAliveBody:
         self._has_begun = False
         self._answer: ClientResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None
-        self._undoing: BodyDecoder | None = None
+        self._decoder: BodyDecoder | None = None
         self._is_over = False
 
     def __aiter__(self) -> Self:
@@ -149,7 +121,7 @@ class KeepAliveBody:
                 self._is_over = True
                 return await self._as_stream(answer)
             coding = _header(answer, b"content-encoding")
-            self._undoing = None if coding in ("", "identity") else BodyDecoder(coding)
+            self._decoder = decoder_for(coding)
             self._pieces = aiter(answer)
         assert self._pieces is not None
         try:
@@ -164,14 +136,14 @@ class KeepAliveBody:
             except Fault as fault:  # a coded stream has no place for it; this one, which is not coded, has
                 self._is_over = True
                 return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
-            if data := piece if self._undoing is None else self._undoing.feed(piece):
+            if data := piece if self._decoder is None else self._decoder.feed(piece):
                 return data
 
     async def _as_stream(self, answer: ClientResponse) -> bytes:
         """A whole answer, which is an error or comes from who does not stream, as the stream that was begun."""
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
-        plain = body if coding in ("", "identity") else BodyDecoder(coding).feed(body)
+        plain = decode_body(coding, body)
         spoken = self._asked.dialect
         if answer.status >= 400:
             self.opened.fault = answer.fault or _fault_in(spoken, answer.status, plain)
@@ -191,7 +163,7 @@ class KeepAliveBody:
 
 
 def _header(answer: ClientResponse, name: bytes) -> str:
-    return answers.header(tuple(answer.headers), name).strip().lower()
+    return client_response.header(tuple(answer.headers), name).strip().lower()
 
 
 def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
@@ -204,6 +176,10 @@ def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
 def _events_in(spoken: str, plain: bytes) -> list[StreamEvent]:
     hearing = ReplyDecoder(dialect(spoken))
     return [*hearing.feed(plain), *hearing.close()]
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any, None]) -> None:

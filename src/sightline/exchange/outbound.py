@@ -15,7 +15,7 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
 from sightline.exchange.prepare import target_of
 from sightline.exchange.redaction import parameters
 from sightline.exchange.routing import credential
@@ -27,11 +27,6 @@ from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.url_path import can_stray
-
-HOP_BY_HOP = frozenset(
-    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
-)
-"""They speak of one connection and end with it."""
 
 _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")
@@ -49,6 +44,14 @@ class Outbound(msgspec.Struct, frozen=True):
     body: bytes
     report: Report | None = None
     client: Request | None = None
+
+    def with_body(self, body: bytes) -> "Outbound":
+        """The same request with another body, after a mask or a user has changed it. It is sent without coding."""
+        if body == self.body:
+            return self
+        headers = tuple(each for each in self.request.headers if each[0].lower() != "content-encoding")
+        request = replace(self.request, headers=headers, body=body)
+        return msgspec.structs.replace(self, request=request, body=body)
 
 
 class PassThrough:

@@ -17,12 +17,12 @@ from sightline.catalog.loading import variables_in
 from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.final_body import FinalBody, final_body
 from sightline.exchange.hub import RunObserver
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay_messages import (
     PATH,
     WAIT_PATH,
@@ -40,7 +40,6 @@ from sightline.exchange.relay_messages import (
     read_wait,
     write_call,
 )
-from sightline.exchange.rule_subject import session_of
 from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
 from sightline.store.entries import FactEntry
@@ -142,7 +141,7 @@ class RemoteRelay:
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
 
-    async def start(self, asked: ClientRequest, noted: Telling | None = None) -> ClientResponse:
+    async def start(self, asked: ClientRequest, noted: FactObserver | None = None) -> ClientResponse:
         """Let the server send it; the answer's head is here when this returns. `noted` gets each fact but frames."""
         frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._server_ended)
         sent = self._ledger.add_request(asked.provider, asked.model, asked.tokens, self._clock.now())
@@ -192,7 +191,7 @@ class RemoteRelay:
             raise await self._refusal_of(response)
         return response
 
-    def _tell(self, frame: FactFrame, noted: Telling | None) -> None:
+    def _tell(self, frame: FactFrame, noted: FactObserver | None) -> None:
         fact: FactEntry = read_noted(frame.noted)
         if isinstance(fact.fact, Held):
             self._on_held(self._server.link_to(fact.exchange))

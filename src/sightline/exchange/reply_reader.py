@@ -121,6 +121,22 @@ def _says_nothing(event: StreamEvent) -> bool:
     return isinstance(event, Ended | FieldReceived)
 
 
+def is_coded(content_encoding: str) -> bool:
+    """Whether this value of the header says that a body is compressed."""
+    return content_encoding.strip().lower() not in ("", "identity")
+
+
+def decoder_for(content_encoding: str) -> "BodyDecoder | None":
+    """What undoes this content coding; None where there is none."""
+    return BodyDecoder(content_encoding) if is_coded(content_encoding) else None
+
+
+def decode_body(content_encoding: str, body: bytes) -> bytes:
+    """A whole body after content decoding, as far as that is possible."""
+    decoder = decoder_for(content_encoding)
+    return body if decoder is None else decoder.feed(body)
+
+
 class BodyDecoder:
     """The coding of an answer undone for whoever reads along. `trouble` says why that does not go on."""
 

@@ -16,10 +16,11 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.replay_request import again, elsewhere, had_credential
 from sightline.exchange.relay import Relay
+from sightline.exchange.routing import has_key
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -77,8 +78,7 @@ class ResendSources:
             raise Fault(Code.AUTH, f"the variable {variable} is not set", hint=hint)
 
     def _has_key(self, provider: Provider) -> bool:
-        # The embedded model gets its key when it starts.
-        return provider.embedded or not provider.key_env or bool(self._environment.get(provider.key_env, "").strip())
+        return has_key(provider, self._environment)
 
 
 class Resender:
@@ -125,7 +125,7 @@ class Resender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _send(self, asked: ClientRequest, noted: Telling) -> None:
+    async def _send(self, asked: ClientRequest, noted: FactObserver) -> None:
         try:
             async with await self._relay.start(asked, noted) as relayed:
                 await read_answer(relayed, asked.dialect, _unheard)

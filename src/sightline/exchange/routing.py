@@ -1,6 +1,6 @@
 """Which provider a client's request goes to. No I/O: the catalogue, the request and which keys are there decide."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import unquote
@@ -19,8 +19,34 @@ from sightline.wire.secrets import without_scheme
 
 HasKey = Callable[[Provider], bool]
 
+_MOST_ROUTES = 4096
 PLACEHOLDER = "sightline-needs-no-key"
 """What `sightline run` gives a client that demands a key where nobody has one: it is no credential."""
+
+
+def has_key(provider: Provider, environment: Mapping[str, str]) -> bool:
+    """Whether the provider's key is set, or it takes none. The embedded model gets its key when it starts."""
+    return provider.embedded or not provider.key_env or bool(environment.get(provider.key_env, "").strip())
+
+
+class Router:
+    """Routes requests by the catalogue and the keys that are set, and remembers the routes of recent ones."""
+
+    def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._environment = environment
+        self._routes: dict[tuple[str, str, str, bool], ModelChoice] = {}
+
+    def route_for(self, request: ClientRequest) -> ModelChoice:
+        """The provider and the model that a request goes to."""
+        key = request.dialect, request.provider, request.model, has_credential(request)
+        choice = self._routes.get(key)
+        if choice is None:
+            choice = route_for(self._catalog, request, lambda provider: has_key(provider, self._environment))
+            if len(self._routes) >= _MOST_ROUTES:
+                self._routes.clear()
+            self._routes[key] = choice
+        return choice
 
 
 def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelChoice:

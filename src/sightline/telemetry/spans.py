@@ -10,7 +10,7 @@ import msgspec
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.exchange.caller import SESSIONS
+from sightline.exchange.client_request import SESSIONS
 from sightline.model.exchange import (
     AttemptStarted,
     Dropped,

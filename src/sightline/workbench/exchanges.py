@@ -4,7 +4,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from sightline.errors import Code, Fault
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.holds import Holds
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.json import JsonObject

@@ -6,11 +6,11 @@ import msgspec
 
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
-from sightline.exchange.expansion import Expand, expand
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.expansion import Expand, expand
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewer import Viewer
 from sightline.model.json import Json
 from sightline.web.asgi import Receive
 from sightline.web.bodies import one

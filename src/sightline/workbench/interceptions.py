@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.holds import Holds
-from sightline.exchange.interception.rules import InterceptionRule
+from sightline.exchange.interception.core.rules import InterceptionRule
+from sightline.exchange.interception.holds import Holds
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
 from sightline.web.request_body import order, read_json

@@ -12,7 +12,7 @@ from sightline.agent.service.markers import behind_marker, is_forgotten
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.reply_writing import write_reply
+from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Image, Link, Text

@@ -12,7 +12,7 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.preferences import Preferences
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool

@@ -48,7 +48,7 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply

@@ -12,8 +12,8 @@ from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared, write_prepared
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.exchange.recording.exchange_record import read_request
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Dropped, Edited, Held, Released

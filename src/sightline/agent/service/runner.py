@@ -35,8 +35,8 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import RUN_PREFIX, Hub
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import compose_request, write_prepared
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request

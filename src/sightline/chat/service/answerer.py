@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message

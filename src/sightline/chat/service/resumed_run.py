@@ -19,8 +19,8 @@ from sightline.chat.service.revisions import revise
 from sightline.chat.service.tracing import Tracing
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.hold_changes import Changes, changes_while_held
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.message import Message
 from sightline.store.entries import FactEntry

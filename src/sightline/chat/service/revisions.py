@@ -5,7 +5,7 @@ import msgspec
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.core.revisions import revise_pairs, revision
 from sightline.chat.service.chat import Chat
-from sightline.exchange.hold_changes import Changes
+from sightline.exchange.interception.hold_changes import Changes
 
 
 async def revise(

@@ -35,8 +35,8 @@ from sightline.chat.service.tracing import Tracing
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.hold_changes import Changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.json import JsonObject

@@ -25,7 +25,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver as Telling
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Reply

@@ -25,7 +25,7 @@ from sightline.evals.service.grading import Graders
 from sightline.evals.service.observation import describe_fault
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget
-from sightline.exchange.hold_changes import Changes, apply_changes
+from sightline.exchange.interception.hold_changes import Changes, apply_changes
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock

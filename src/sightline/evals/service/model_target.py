@@ -17,7 +17,7 @@ from sightline.evals.service.sharing import Admitted, Admitting
 from sightline.evals.service.spending import Spending
 from sightline.evals.service.target import CaseQuestion, TargetAnswer, no_answer
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
+from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject

@@ -6,7 +6,7 @@ from typing import Protocol
 from sightline.errors import Code, Fault
 from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
-from sightline.exchange.hold_changes import Changes
+from sightline.exchange.interception.hold_changes import Changes
 from sightline.model.message import Message
 from sightline.model.tools import Tool
 

@@ -39,7 +39,7 @@ from sightline.evals.service.spending import Spending, check_priced
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer, no_answer, refuse_tools
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import apply_changes, changes_while_held
+from sightline.exchange.interception.hold_changes import apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.likeness import lines_of

@@ -24,9 +24,9 @@ from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
 from sightline.exchange.client_request import TextHeaders
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
-from sightline.exchange.interception.calls_draft import CallsDraft
+from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.hold import HeldCalls, HeldRequest, Hold
+from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.prepare import facts_for
 from sightline.exchange.recording.exchange_record import RecordedExchange
@@ -142,21 +142,21 @@ class Viewer:
 
     async def view_hold(self, hold: Hold) -> DocumentState:
         """What is held."""
-        if not isinstance(hold.draft, CallsDraft) and self._desk(hold) is None:
+        if isinstance(hold, HeldRequest) and self._desk(hold) is None:
             before = await self._before(hold.exchange, hold.choice)
             if self._desk(hold) is None:  # else another one was quicker
                 self._clear()
-                self._desks[hold.exchange] = hold, self._make_desk(hold.choice, before, hold.asked.headers)
+                self._desks[hold.exchange] = hold, self._make_desk(hold.choice, before, hold.request.headers)
                 _shorten(self._desks, MOST_DESKS)
         return self.now(hold)
 
     def now(self, hold: Hold) -> DocumentState:
         """What is held, which somebody has looked at before."""
-        draft = hold.draft
-        if isinstance(draft, CallsDraft):
-            return self._of_calls(hold.exchange, draft)
-        desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.asked.headers)
-        return desk.of(draft)
+        if isinstance(hold, HeldCalls):
+            return self._of_calls(hold.exchange, hold.draft)
+        assert isinstance(hold, HeldRequest)
+        desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.request.headers)
+        return desk.of(hold.draft)
 
     async def view_recorded(self, exchange: RecordedExchange, spoken: str) -> DocumentState:
         """What was sent, or would have been, in this dialect; it cannot be edited."""

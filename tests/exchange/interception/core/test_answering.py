@@ -7,7 +7,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.reply_writing import events_of, hand_written, write_failed_stream, write_reply
+from sightline.exchange.interception.core.reply_writing import events_of, hand_written, write_failed_stream, write_reply
 from sightline.model.fold import fold
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, reply_json

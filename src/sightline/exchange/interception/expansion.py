@@ -7,9 +7,8 @@ import msgspec
 from sightline.editing.operations import SetBody
 from sightline.editing.response_chain import ChainLink, expand_request, previous_of
 from sightline.errors import Code, Fault
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
-from sightline.exchange.interception.calls_draft import CallsDraft
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from sightline.exchange.recording.records import Records
 
 MOST_LINKS: Final = 500
@@ -21,12 +20,12 @@ class Expand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 async def expand(holds: Holds, records: Records, exchange: str) -> Hold:
     """Do that to a held request, as one step to undo; a fault says which response is not on record."""
-    draft = holds.hold_of(exchange).draft
-    if isinstance(draft, CallsDraft):
+    hold = holds.hold_of(exchange)
+    if hold.phase == "tool_calls":
         hint = "Change the arguments, or delete the call."
         raise Fault(Code.INVALID_REQUEST, "tool calls go on from nothing", hint=hint, status=422)
-    chain = await _chain(records, exchange, previous_of(draft.data))
-    # While the record was read, somebody may have edited or released it.
+    chain = await _chain(records, exchange, previous_of(hold.draft.data))
+    # While the record was read, a user may have edited or released it.
     body = expand_request(holds.hold_of(exchange).draft.data, chain)
     return holds.edit(exchange, SetBody(body=body.decode()), word="expand")
 

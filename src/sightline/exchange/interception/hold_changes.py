@@ -2,10 +2,9 @@
 
 from typing import TypeAlias
 
-from sightline.editing.conversation_changes import SectionChange, carry_over, changes_between
-from sightline.editing.draft import Draft
-from sightline.exchange.holds import Holds
-from sightline.exchange.remote_relay import RemoteHold, RemoteHolds
+from sightline.editing.conversation_changes import SectionChange, carry_over
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.remote_relay import RemoteHolds
 from sightline.model.exchange import Released
 from sightline.model.message import Message
 from sightline.store.entries import FactEntry
@@ -15,17 +14,11 @@ Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]
 
 
 def changes_while_held(holds: Holds | RemoteHolds, noted: FactEntry) -> Changes:
-    """The changes of a request of which this fact says that it was released; none otherwise. What masks did before is
-    no change: they do it again on the next request."""
+    """What a user changed in a request, if this fact says that it was released; nothing otherwise."""
     if not isinstance(noted.fact, Released):
         return ()
     hold = holds.find(noted.exchange)
-    if isinstance(hold, RemoteHold):
-        return (hold.changes,) if hold.changes else ()
-    if hold is None or hold.kept is None or not isinstance(hold.draft, Draft):
-        return ()
-    found = changes_between(hold.kept.start, hold.draft)
-    return (found,) if found else ()
+    return () if hold is None or not hold.changes else (hold.changes,)
 
 
 def apply_changes(messages: tuple[Message, ...], changes: Changes) -> tuple[Message, ...]:

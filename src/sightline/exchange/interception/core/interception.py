@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.rules import EVERY, NO_RULES, InterceptionRule, Phase, Rules
+from sightline.exchange.interception.core.rules import EVERY, NO_RULES, InterceptionRule, Phase, Rules
 from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import MISFIT

@@ -7,19 +7,7 @@ import msgspec
 
 from sightline.dialects.validity import is_object
 from sightline.editing.fixes import Fix
-from sightline.editing.operations import (
-    AnyOperation,
-    Batch,
-    Delete,
-    Edit,
-    Redo,
-    Reset,
-    Restore,
-    Set,
-    SetBody,
-    SetText,
-    Undo,
-)
+from sightline.editing.operations import Batch, Delete, Edit, Reset, Restore, Set, SetBody, SetText
 from sightline.editing.section import Section, SectionPart
 from sightline.editing.validity import Validity, ValidityFinding
 from sightline.errors import Code, Fault
@@ -31,8 +19,6 @@ from sightline.wire.jsontext import MISFIT, decode, encode
 
 _HINT = 'The calls are a JSON list of {"id", "name", "arguments": "a string"}; each id is one of the reply\'s own.'
 _REFUSED = "Change the arguments, or delete the call; more cannot be done to the calls of a reply."
-MOST_STEPS = 200
-"""So many steps back are kept."""
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,6 +87,11 @@ class CallsDraft:
         return sha256(self.data).hexdigest()
 
     @property
+    def size(self) -> int:
+        """How many bytes it keeps in memory."""
+        return len(self.data)
+
+    @property
     def is_dirty(self) -> bool:
         """Whether the calls differ from those that came."""
         return self.data != self.original
@@ -125,7 +116,7 @@ class CallsDraft:
         wanted = "/".join(pointer.split("/")[:2])
         return next((each.id for each in self.sections if each.pointer == wanted and wanted), "")
 
-    def apply(self, operation: Edit) -> "CallsDraft":
+    def with_edit(self, operation: Edit) -> "CallsDraft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
         match operation:
             case SetText(section=section, text=text):
@@ -141,7 +132,7 @@ class CallsDraft:
             case Batch(operations=operations):
                 draft = self
                 for each in operations:
-                    draft = draft.apply(each)
+                    draft = draft.with_edit(each)
                 after = draft._shown
             case _:
                 raise Fault(Code.INVALID_REQUEST, "this cannot be done to a tool call", hint=_REFUSED, status=422)
@@ -224,50 +215,6 @@ class CallsDraft:
             finish = "stop" if choice.finish == "tool_calls" and not has_calls else choice.finish
             choices.append(msgspec.structs.replace(choice, parts=tuple(parts), finish=finish, detail=None))
         return msgspec.structs.replace(reply, choices=tuple(choices))
-
-
-class CallsEditing:
-    """The history of the calls under edit: what they are now, and the steps back and forth."""
-
-    def __init__(self, draft: CallsDraft) -> None:
-        self.draft = draft
-        self._undone: list[CallsDraft] = []
-        self._done: list[CallsDraft] = []
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a step back."""
-        return bool(self._done)
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether there is a step forward again."""
-        return bool(self._undone)
-
-    def copy(self) -> "CallsEditing":
-        """The same history, to try something on."""
-        again = CallsEditing(self.draft)
-        again._done, again._undone = self._done[:], self._undone[:]
-        return again
-
-    def apply(self, operation: AnyOperation) -> CallsDraft:
-        """Do it, and give the draft as it is then; a fault leaves everything as it was."""
-        if isinstance(operation, Undo | Redo):
-            here, there = (self._done, self._undone)[:: 1 if isinstance(operation, Undo) else -1]
-            if not here:
-                word = "undo" if isinstance(operation, Undo) else "redo"
-                raise Fault(
-                    Code.INVALID_REQUEST, f"there is nothing to {word}", hint="Edit something first.", status=409
-                )
-            there.append(self.draft)
-            self.draft = here.pop()
-            return self.draft
-        after = self.draft.apply(operation)
-        if after is not self.draft:
-            self._done = [*self._done, self.draft][-MOST_STEPS:]
-            self._undone = []
-            self.draft = after
-        return after
 
 
 def _calls(reply: Reply) -> list[ToolCall]:

@@ -18,10 +18,14 @@ class FinalBody:
     data: bytes
     draft: Draft | None = None
     outcomes: tuple[MaskOutcome, ...] = ()
+    digest: str = ""
+    """The hash of `data`, where it is known already."""
 
     @cached_property
     def sha256(self) -> str:
         """The hash of `data`, in hex."""
+        if self.digest:
+            return self.digest
         return hashlib.sha256(self.data).hexdigest() if self.draft is None else self.draft.sha256
 
 

@@ -27,9 +27,9 @@ class KeptEdits:
     A step of the history is known by its draft: undo and redo come back to the very same one.
     """
 
-    def __init__(self, start: Draft) -> None:
+    def __init__(self, start: Draft, applied: tuple[Mask, ...] = ()) -> None:
         self.start = start
-        self.applied: tuple[Mask, ...] = ()
+        self.applied = applied
         self._at: WeakKeyDictionary[Draft, Kept] = WeakKeyDictionary()
         self._before: dict[str, Mask | None] = {}
 

@@ -6,14 +6,13 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
-from sightline.exchange.observed_hub import ObservedHub
+from sightline.exchange.phase import DroppedEnd, FailedEnd, FinishedEnd
 from sightline.exchange.recorder import Recorder
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
     Dropped,
     Edited,
-    ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
     FrameArrived,
@@ -33,47 +32,38 @@ from tests.fake_clock import FakeClock
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
 
 
-def lived(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
+def recorderd(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
     clock = clock or FakeClock(100.0)
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return Recorder(asked, "x_1", ObservedHub(Hub(kept.extend), lambda _: None), clock, ("configured-key",))
+    return Recorder(asked, "x_1", Hub(kept.extend), clock, ("configured-key",), lambda _: None)
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
     kept: list[Entry] = []
-    live = lived(kept)
+    recorder = recorderd(kept)
     assert not kept
-    live.record_attempt(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
+    recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256, detail="configured-key is bad"))
     body, received, attempt = kept
-    assert body == BodyEntry(live.sha256, b"{}", "s-7")
+    assert body == BodyEntry(recorder.sha256, b"{}", "s-7")
     assert isinstance(received, FactEntry)
     assert isinstance(received.fact, Received)
     assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
     assert received.fact.headers[1] == ("X-Api-Key", "***")
     assert isinstance(attempt, FactEntry)
-    assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad")
-
-
-def test_only_the_first_end_counts() -> None:
-    kept: list[Entry] = []
-    live = lived(kept)
-    live.cancel("client_gone")
-    live.finish(Reply())
-    live.fail(Fault(Code.NETWORK, "x"))
-    assert [type(each.fact) for each in kept if isinstance(each, FactEntry)] == [Received, ExchangeCancelled]
+    assert attempt.fact == AttemptStarted(1, "acme", recorder.sha256, detail="*** is bad")
 
 
 def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
     kept: list[Entry] = []
     clock = FakeClock(100.0)
-    live = lived(kept, clock)
+    recorder = recorderd(kept, clock)
     clock.time = 102.0
-    live.record_head(200, ((b"X-A", b"configured-key"),))
-    live.record_chunk(b"one")
+    recorder.record_head(200, ((b"X-A", b"configured-key"),))
+    recorder.record_chunk(b"one")
     clock.time = 103.0
-    live.record_chunk(b"two conf")
+    recorder.record_chunk(b"two conf")
     assert not kept
-    live.fail(Fault(Code.NETWORK, "lost configured-key"))
+    recorder.record_end(FailedEnd(Fault(Code.NETWORK, "lost configured-key")))
     frames = [each.fact for each in kept if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)]
     assert frames == [FrameArrived(b"one", 2.0), FrameArrived(b"two ", 3.0), FrameArrived(b"conf", 3.0)]
     last = kept[-1]
@@ -86,14 +76,14 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
 def test_what_bodies_resemble() -> None:
     def near(*headers: tuple[str, str], session: str = "") -> str:
         kept: list[Entry] = []
-        live = Recorder(
+        recorder = Recorder(
             ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
             "x_1",
             Hub(kept.extend),
             FakeClock(),
             (),
         )
-        live.commit()
+        recorder.commit()
         assert isinstance(kept[0], BodyEntry)
         return kept[0].near
 
@@ -105,14 +95,14 @@ def test_what_bodies_resemble() -> None:
 
 def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
     kept: list[Entry] = []
-    live = lived(kept)
-    live.record_attempt(AttemptStarted(1, "acme", live.sha256))
-    live.record_head(200, ())
+    recorder = recorderd(kept)
+    recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256))
+    recorder.record_head(200, ())
     for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
-        live.record_chunk(piece)
-    live.record_translation("openai-chat", "aa", Report())
+        recorder.record_chunk(piece)
+    recorder.record_translation("openai-chat", "aa", Report())
     reply = Reply(choices=(Choice(parts=(Text("it is configured-key"),), finish="stop"),))
-    live.finish(reply)
+    recorder.record_end(FinishedEnd(reply))
     facts = [each for each in kept if isinstance(each, FactEntry)]
     assert [each.n for each in facts] == list(range(len(facts)))
     assert [type(each.fact) for each in facts[2:]] == [FrameArrived, Translated, ExchangeFinished]
@@ -126,8 +116,8 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
         raise OverflowError("too large")
 
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    live = Recorder(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
-    live.finish(Reply(usage=Usage(input_tokens=10**30)))
+    recorder = Recorder(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    recorder.record_end(FinishedEnd(Reply(usage=Usage(input_tokens=10**30))))
     assert "x_1 could not be recorded" in caplog.text
 
 
@@ -137,73 +127,24 @@ def facts_in(kept: list[Entry]) -> list[object]:
 
 def test_what_a_person_does_is_on_record_at_once() -> None:
     kept: list[Entry] = []
-    live = lived(kept)
-    live.record_hold(Held())
+    recorder = recorderd(kept)
+    recorder.record_hold(Held())
     assert facts_in(kept)[1:] == [Held()]
-    live.record_edit("set", live.sha256, "aa", b"{1}")
-    assert kept[-2:] == [BodyEntry("aa", b"{1}", "s-7"), FactEntry("x_1", 2, 100.0, Edited("set", live.sha256, "aa"))]
-    live.record_release("aa")
+    recorder.record_edit("set", recorder.sha256, "aa", b"{1}")
+    assert kept[-2:] == [
+        BodyEntry("aa", b"{1}", "s-7"),
+        FactEntry("x_1", 2, 100.0, Edited("set", recorder.sha256, "aa")),
+    ]
+    recorder.record_release("aa")
     assert facts_in(kept)[-1] == Released("aa")
-    live.record_reply(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
+    recorder.record_reply(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
     body, answered = kept[-2:]
     assert isinstance(body, BodyEntry)
     assert isinstance(answered, FactEntry)
     assert answered.fact == Answered(body.sha256)
     assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
-    live.drop("no")
-    live.cancel("client_gone")
+    recorder.record_end(DroppedEnd("no"))
     assert facts_in(kept)[-1] == Dropped("no")
-
-
-def test_an_end_that_was_postponed_is_made_up_for() -> None:
-    kept: list[Entry] = []
-    live = lived(kept)
-    live.postpone()
-    live.record_chunk(b"a reply")
-    live.finish(Reply(choices=(Choice(parts=(Text("hi"),), finish="stop"),)))
-    assert live.is_over
-    assert not kept
-    live.reopen()
-    live.record_hold(Held("tool_calls"))
-    live.conclude()
-    assert [type(fact) for fact in facts_in(kept)] == [Received, FrameArrived, Held, ExchangeFinished]
-
-
-def test_another_end_may_come_in_the_place_of_the_postponed_one() -> None:
-    kept: list[Entry] = []
-    live = lived(kept)
-    live.postpone()
-    live.finish(Reply())
-    live.reopen()
-    live.drop("no")
-    live.conclude()
-    assert [type(fact) for fact in facts_in(kept)] == [Received, Dropped]
-
-
-def test_where_nothing_has_ended_there_is_nothing_to_conclude() -> None:
-    kept: list[Entry] = []
-    live = lived(kept)
-    live.postpone()
-    live.conclude()
-    assert not kept
-    live.cancel("client_gone")
-    assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
-
-
-def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_written_down() -> None:
-    kept: list[Entry] = []
-    live = lived(kept)
-    live.postpone()
-    for piece in (b"data: configu", b"data: red-key"):
-        live.record_chunk(piece)
-    live.finish(Reply(choices=(Choice(parts=(Text("configured-key"),), finish="tool_calls"),)))
-    live.reopen()
-    live.record_hold(Held("tool_calls"))
-    live.conclude()
-    frames = [fact.data for fact in facts_in(kept) if isinstance(fact, FrameArrived)]
-    assert len(frames) == 1
-    assert b"***" in frames[0]
-    assert [each.n for each in kept if isinstance(each, FactEntry)] == [0, 1, 2, 3]
 
 
 def said(*told: str) -> Reply:
@@ -213,9 +154,9 @@ def said(*told: str) -> Reply:
 def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
     heard: list[ReplyText | Entry] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    live = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
-    live.record_chunk(b"any bytes")
-    live.finish(said("a configured-key", "b"))
+    recorder = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
+    recorder.record_chunk(b"any bytes")
+    recorder.record_end(FinishedEnd(said("a configured-key", "b")))
     assert heard[0] == ReplyText("x_1", "a ***\nb", "r_1")
     assert len(heard) == 5
 
@@ -224,9 +165,9 @@ def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() 
 def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
     heard: list[ReplyText] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
-    live = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
-    live.record_chunk(b"any bytes")
-    live.finish(Reply(), warning="" if counts else "it cannot be read")
+    recorder = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
+    recorder.record_chunk(b"any bytes")
+    recorder.record_end(FinishedEnd(Reply(), "" if counts else "it cannot be read"))
     assert heard == []
 
 
@@ -240,14 +181,14 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
         kept.extend(entries)
 
     hub = Hub(record)
-    live = Recorder(
+    recorder = Recorder(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
-    assert not live.ensure_recorded()
-    live.record_chunk(b"data: 1\n\n")
+    assert not recorder.ensure_recorded()
+    recorder.record_chunk(b"data: 1\n\n")
     is_full = False
-    live.finish(Reply())
-    assert live.is_recorded
+    recorder.record_end(FinishedEnd(Reply()))
+    assert recorder.is_recorded
     assert [each.n for each in kept if isinstance(each, FactEntry)] == [0, 1, 2]
 
 
@@ -255,13 +196,13 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
     kept: list[Entry] = []
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
     hub = Hub(kept.extend)
-    live = Recorder(
+    recorder = Recorder(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
     monkeypatch.setattr(hub, "_record", no_room)
-    live.commit()
+    recorder.commit()
     monkeypatch.setattr(hub, "_record", kept.extend)
-    live.finish(Reply())
+    recorder.record_end(FinishedEnd(Reply()))
     hub.record([FactEntry("x_1", 9, 1.0, Held())])
     assert not [each for each in kept if isinstance(each, FactEntry)]
 
@@ -269,14 +210,14 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
 def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     hub = Hub(kept.extend)
-    live = Recorder(
+    recorder = Recorder(
         ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
     )
-    assert live.ensure_recorded()
+    assert recorder.ensure_recorded()
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 3000)
     monkeypatch.setattr(hub, "_record", no_room)
-    live.record_chunk(b"x" * 9000)
-    live.finish(Reply())
+    recorder.record_chunk(b"x" * 9000)
+    recorder.record_end(FinishedEnd(Reply()))
     monkeypatch.setattr(hub, "_record", kept.extend)
     hub.record([FactEntry("x_2", 0, 1.0, Held())])
     facts = [each for each in kept if isinstance(each, FactEntry) and each.exchange == "x_1"]
@@ -287,3 +228,29 @@ def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch
 
 def no_room(_: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
+    kept: list[Entry] = []
+    observed: list[FactEntry] = []
+
+    def observe(fact: FactEntry) -> None:
+        assert fact in kept
+        observed.append(fact)
+
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(kept.extend), FakeClock(100.0), (), observe)
+    recorder.record_attempt(AttemptStarted(1, "acme", "aa"))
+    assert [type(each.fact) for each in observed] == [Received, AttemptStarted], "it is told of an attempt at once"
+    recorder.record_chunk(b"data")
+    recorder.record_end(FinishedEnd(Reply()))
+    assert [type(each.fact) for each in observed] == [Received, AttemptStarted, ExchangeFinished]
+    assert any(isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived) for each in kept)
+
+
+def test_an_observer_gets_facts_that_could_not_be_recorded() -> None:
+    observed: list[FactEntry] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(no_room), FakeClock(100.0), (), observed.append)
+    recorder.commit()
+    assert [type(each.fact) for each in observed] == [Received]

@@ -7,24 +7,18 @@ from collections.abc import Callable
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
-from sightline.editing.draft import Draft, Editing
-from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
 from sightline.editing.masks import Mask, MaskOutcome, read_masks
-from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
-from sightline.editing.validity import Validity, check_draft
+from sightline.editing.operations import HoldOperation, Keep, KeepEdits
+from sightline.editing.validity import Validity
 from sightline.errors import Code, Fault
-from sightline.exchange.final_body import FinalBody, final_body
-from sightline.exchange.hold import ByHand, Drop, Hold, Let, Shutdown, not_held
-from sightline.exchange.interception.calls_draft import CallsDraft
-from sightline.exchange.interception.interception import Interception, Mode
-from sightline.exchange.interception.reply_writing import hand_written
-from sightline.exchange.interception.rules import InterceptionRule, Phase, Rules
-from sightline.exchange.interception_store import KeptInterception, MaskCount
-from sightline.exchange.kept_edits import Kept, masks_by_id
+from sightline.exchange.interception.core.interception import Interception, Mode
+from sightline.exchange.interception.core.reply_writing import hand_written
+from sightline.exchange.interception.core.rules import InterceptionRule, Phase, Rules
+from sightline.exchange.interception.final_body import FinalBody, final_body
+from sightline.exchange.interception.hold import ByHand, Hold, Shutdown, not_held
+from sightline.exchange.interception.store import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
-from sightline.exchange.prepare import facts_for
 from sightline.exchange.request_counter import RequestCounter
-from sightline.exchange.rule_subject import RuleSubject
 from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json
 from sightline.tokens.estimate import Estimate
@@ -141,7 +135,7 @@ class Holds:
             self._interception, self._masks = interception, masks
             self._notice()
 
-    def may_want_calls(self, subject: RuleSubject) -> bool:
+    def may_want_calls(self, subject: FilterSubject) -> bool:
         """Whether the tool calls of the reply to this request may be stopped."""
         if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
             return False  # such a reply streams
@@ -186,9 +180,6 @@ class Holds:
     def add(self, hold: Hold) -> None:
         """One more, behind all others; when the server ends there is nobody to wait for."""
         self._held[hold.exchange] = hold
-        if hold.kept is not None:
-            applied = {each.mask for each in hold.masks if each.outcome == "applied"}
-            hold.kept.applied = tuple(mask for mask in self._masks if mask.id in applied)
         if self._is_closing:
             hold.decide(Shutdown())
 
@@ -227,13 +218,8 @@ class Holds:
         return None if request is None else self._counter.estimate(hold.choice, request)
 
     def validity(self, hold: Hold) -> Validity:
-        """What is wrong with the document on screen; errors keep it from being sent."""
-        draft = hold.draft
-        if isinstance(draft, CallsDraft):
-            return draft.validity
-        choice = hold.choice
-        facts = facts_for(choice, hold.asked.headers)
-        return check_draft(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
+        """What is wrong with the document on screen; it cannot be released with an error."""
+        return hold.check(self._counter)
 
     # --- what a person does ---
 
@@ -244,59 +230,19 @@ class Holds:
         that goes because the edit which made it is undone, is in the file by then, too.
         """
         hold = self.hold_of(exchange)
-        if isinstance(operation, KeepEdits):
-            self._keep_so_far(hold, operation.scope)
-            return hold
-        before = hold.draft
-        made = {} if operation.keep is None else self._mask(hold, operation, operation.keep)
-        editing = hold.editing.copy()
-        after = editing.apply(operation)
-        masks, kept = self._masks, None
-        if hold.kept is not None and isinstance(before, Draft) and isinstance(after, Draft):
-            old = hold.kept.at(before)
-            if isinstance(operation, Undo | Redo):
-                kept = hold.kept.at(after)
-            else:
-                kept = {} if isinstance(operation, Reset) else hold.kept.standing({**old, **made}, after)
-            changed = hold.kept.masks_after(masks, old, kept)
-            for each in made.values():
-                if each.mask in changed:
-                    check_counts(before.first, each.mask, changed, session=hold.session, project=hold.project)
-            if changed != masks:
-                self._change(self._interception, changed)
-        if after.sha256 != before.sha256:
+        before, masks = hold.draft, self._masks
+        plan = hold.plan_edit(operation, masks, self._now())
+        if plan.masks != masks:
+            self._change(self._interception, plan.masks)
+        if plan.draft.sha256 != before.sha256:
             name, of_reply = word or _word(operation), hold.phase == "tool_calls"
             try:
-                hold.live.record_edit(name, before.sha256, after.sha256, after.data, of_reply=of_reply)
+                hold.recorder.record_edit(name, before.sha256, plan.draft.sha256, plan.draft.data, of_reply=of_reply)
             except Fault:
                 self._change_anyway(self._interception, masks)
                 raise
-        hold.editing = editing
-        if hold.kept is not None and kept is not None and isinstance(after, Draft):
-            hold.kept.note(after, kept)
+        plan.commit()
         return hold
-
-    def _keep_so_far(self, hold: Hold, scope: Keep) -> None:
-        """Make masks of all edits of a hold. Each step of its history gets those of the edits up to there, so that undo
-        takes away only what it undoes."""
-        draft, editing = hold.draft, hold.editing
-        if hold.kept is None or not isinstance(draft, Draft) or not isinstance(editing, Editing):
-            raise _not_kept()
-        old, now, start = hold.kept.at(draft), self._now(), hold.kept.start
-        keeper = self._keeper(hold, draft, hold.kept.applied, scope)
-        new = masks_by_id(keeper.between(start, draft), now)
-        if not new and not old:
-            hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
-            raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
-        masks = hold.kept.masks_after(self._masks, old, new)
-        check_repeats(draft, masks, session=hold.session, project=hold.project)
-        self._change(self._interception, masks)
-        hold.kept.note(draft, new)
-        for step in editing.earlier:
-            try:
-                hold.kept.note(step, masks_by_id(keeper.between(start, step), now))
-            except Fault:
-                continue  # something was there for a while that cannot be kept; what was kept then is known
 
     def release(self, exchange: str, sha256: str | None, keep: Keep | None = None) -> None:
         """Send exactly what is on screen; `sha256` says what that is. With `keep` its edits are repeated later."""
@@ -313,22 +259,18 @@ class Holds:
             hint = "Correct it, or undo what caused it; it is still held."
             raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
         if keep is not None:
-            self._keep_so_far(hold, keep)
-        hold.live.record_release(draft.sha256)
-        hold.decide(Let(draft.data, draft.sha256))
+            self.edit(exchange, KeepEdits(scope=keep))
+        hold.release()
 
     def drop(self, exchange: str, reason: str = "") -> None:
         """Refuse it; its client gets an error of its dialect."""
-        hold = self.hold_of(exchange)
-        decision = Drop(reason or "a person dropped it")
-        hold.live.drop(decision.reason)
-        hold.decide(decision)
+        self.hold_of(exchange).drop(reason or "a user dropped it")
 
     def answer(self, exchange: str, reply: Json) -> None:
         """Answer it by hand with this folded reply; nothing is sent."""
         hold = self.hold_of(exchange)
-        written = hand_written(reply, model=hold.asked.model, name=exchange, created=int(self._now()))
-        hold.live.record_reply(written)
+        written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
+        hold.recorder.record_reply(written)
         hold.decide(ByHand(written))
 
     def close(self) -> None:
@@ -340,32 +282,10 @@ class Holds:
         for hold in self.waiting:
             hold.decide(Shutdown())
 
-    def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
-        """The mask that an edit asks for, which is not made yet."""
-        draft = hold.draft
-        if hold.kept is None or isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
-            raise _not_kept()
-        keeper = self._keeper(hold, draft, hold.kept.beneath(draft), scope)
-        return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], self._now())
-
-    def _keeper(self, hold: Hold, draft: Draft, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
-        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
-        name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
-        if not name and scope != "all":
-            hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
-            message = f"this request says nothing of its {scope}"
-            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
-        return keeper_beside(draft.first, masks, scope, session=hold.session, project=hold.project)
-
-
-def _not_kept() -> Fault:
-    message = "this cannot be kept for later requests"
-    return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)
-
 
 def _drops_calls(rule: InterceptionRule) -> bool:
     return rule.phase == "tool_calls" and rule.action == "drop"
 
 
-def _word(operation: AnyOperation) -> str:
+def _word(operation: HoldOperation) -> str:
     return str(type(operation).__struct_config__.tag)

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.rules import EVERY, MOST_RULES, NO_RULES, InterceptionRule, Rules
+from sightline.exchange.interception.core.rules import EVERY, MOST_RULES, NO_RULES, InterceptionRule, Rules
 from sightline.filters.predicate import Known
 
 OPUS = Known({"model": "claude-opus", "session": "blue", "dialect": "anthropic"}, "please delete the database")

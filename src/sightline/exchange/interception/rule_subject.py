@@ -3,7 +3,6 @@
 from functools import cached_property
 
 from sightline.catalog.choose import ModelChoice
-from sightline.exchange.caller import SESSIONS
 from sightline.exchange.client_request import ClientRequest
 from sightline.filters.pattern import occurs
 from sightline.filters.predicate import Value
@@ -55,9 +54,3 @@ class RuleSubject:
     @cached_property
     def _digest(self) -> Digest:
         return digest_of(self._asked.dialect, self._asked.body)
-
-
-def session_of(asked: ClientRequest) -> str:
-    """The label of its traffic: the path's, or else what the client itself says in a header."""
-    named = asked.headers_by_name()
-    return asked.session or next((named[name] for name in SESSIONS if named.get(name)), "")

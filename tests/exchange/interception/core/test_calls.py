@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from sightline.editing.draft import Editing
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -17,7 +18,7 @@ from sightline.editing.operations import (
     Undo,
 )
 from sightline.errors import Fault
-from sightline.exchange.interception.calls_draft import MOST_STEPS, CallsDraft, CallsEditing
+from sightline.exchange.interception.core.calls_draft import CallsDraft
 from sightline.model.parts import Text, ToolCall
 from sightline.model.reply import Choice, Reply
 
@@ -29,7 +30,7 @@ REPLY = Reply(choices=(Choice(parts=(Text("I look."), LS, RM), finish="tool_call
 def edited(*operations: Edit, reply: Reply = REPLY) -> CallsDraft:
     draft = CallsDraft.of(reply)
     for operation in operations:
-        draft = draft.apply(operation)
+        draft = draft.with_edit(operation)
     return draft
 
 
@@ -62,10 +63,10 @@ def test_deleting_and_restoring_is_clean() -> None:
     assert [each["id"] for each in shown(draft)] == ["c2"]
     assert [(each.deleted, each.pointer) for each in draft.sections] == [(True, ""), (False, "/0")]
     assert draft.reply(REPLY).choice.tool_calls == (RM,)
-    again = draft.apply(Restore(section="s1"))
+    again = draft.with_edit(Restore(section="s1"))
     assert (again.is_dirty, again.data) == (False, edited().data)
     with pytest.raises(Fault, match="deleted") as caught:
-        draft.apply(SetText(section="s1", text="{}"))
+        draft.with_edit(SetText(section="s1", text="{}"))
     assert caught.value.hint == "Restore it first."
 
 
@@ -80,10 +81,10 @@ def test_the_whole_list_and_any_place_in_it_can_be_written() -> None:
     draft = edited(Set(pointer="/1/arguments", value="{}"))
     assert draft.section("s2").text == "{}"
     body = json.dumps([{"id": "c2", "name": "Read", "arguments": "{}"}])
-    draft = draft.apply(SetBody(body=body))
+    draft = draft.with_edit(SetBody(body=body))
     assert [each.deleted for each in draft.sections] == [True, False]
     assert draft.reply(REPLY).choice.tool_calls == (ToolCall("c2", "Read", "{}"),)
-    assert not draft.apply(Reset()).is_dirty
+    assert not draft.with_edit(Reset()).is_dirty
     assert (draft.first.data, draft.first.is_dirty) == (draft.original, False)
 
 
@@ -145,15 +146,15 @@ def test_broken_arguments_are_an_error_unless_the_model_wrote_them() -> None:
     (problem,) = validity.problems
     assert (validity.ok, problem.pointer, problem.section, problem.severity) == (False, "/1/arguments", "s2", "error")
     back, drop = problem.fixes
-    assert not broken.apply(Batch(operations=back.operations)).is_dirty
-    assert broken.apply(Batch(operations=drop.operations)).validity.ok
+    assert not broken.with_edit(Batch(operations=back.operations)).is_dirty
+    assert broken.with_edit(Batch(operations=drop.operations)).validity.ok
     own = edited(reply=Reply(choices=(Choice(parts=(ToolCall("c", "a", "{oops"),)),)))
     assert (own.validity.ok, own.validity.problems[0].severity) == (True, "warning")
     assert edited().validity.problems == ()
 
 
 def test_every_step_can_be_undone_and_done_again() -> None:
-    editing = CallsEditing(CallsDraft.of(REPLY))
+    editing = Editing(CallsDraft.of(REPLY))
     first = editing.draft
     for undo, word in ((Undo(), "undo"), (Redo(), "redo")):
         with pytest.raises(Fault, match=f"nothing to {word}") as caught:
@@ -171,26 +172,6 @@ def test_every_step_can_be_undone_and_done_again() -> None:
     editing.apply(Undo())
     editing.apply(Reset())
     assert not editing.can_redo
-
-
-def test_the_history_is_bounded() -> None:
-    editing = CallsEditing(CallsDraft.of(REPLY))
-    for number in range(MOST_STEPS + 5):
-        editing.apply(SetText(section="s1", text=str(number)))
-    steps = 0
-    while editing.can_undo:
-        editing.apply(Undo())
-        steps += 1
-    assert steps == MOST_STEPS
-
-
-def test_something_is_tried_on_a_copy_of_the_history() -> None:
-    editing = CallsEditing(CallsDraft.of(REPLY))
-    editing.apply(SetText(section="s1", text="{}"))
-    trial = editing.copy()
-    trial.apply(Undo())
-    assert (trial.draft.is_dirty, trial.can_undo, trial.can_redo) == (False, False, True)
-    assert (editing.draft.is_dirty, editing.can_undo, editing.can_redo) == (True, True, False)
 
 
 def test_a_custom_call_takes_any_words() -> None:
