@@ -5,18 +5,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.reply_texts import ReplyText
-
-if TYPE_CHECKING:
-    from sightline.agent.core.facts import RunFact
-    from sightline.agent.core.output import ToolOutcome
-    from sightline.agent.core.steps import RunnableCall
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,18 +115,6 @@ RUN_PREFIX = "r_"
 """What the names of runs begin with."""
 
 
-class RunObserver(Protocol):
-    """Whoever follows runs from outside, such as an exporter of traces."""
-
-    def observe_run(self, run: str, facts: "Sequence[tuple[float, RunFact]]", fresh: int) -> None:
-        """The facts of a run with their times, the last `fresh` of which were just written down."""
-        ...
-
-    def observe_tool(self, run: str, call: "RunnableCall", began: float, ended: float, outcome: "ToolOutcome") -> None:
-        """A tool of a run was run."""
-        ...
-
-
 class Hub:
     """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
     for the search. `watching` are those who are told, and stays the same list."""
@@ -143,7 +126,8 @@ class Hub:
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False
         self.watching: list[FactQueue] = []
-        self.observer: RunObserver | None = None
+        self.observer: object | None = None
+        """What follows runs from outside; the agent's room knows what it can be told."""
         self._is_closed = False
         self._owed: deque[Sequence[Entry]] = deque()
         """What could not be written down yet, in its order."""

@@ -9,7 +9,7 @@ from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.hub import Hub, RunObserver
+from sightline.exchange.hub import Hub
 from sightline.exchange.interception.final_body import FinalBody
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.interceptor import Interceptor
@@ -140,7 +140,7 @@ class Relay:
         await self._services.responder.learning.wait_until_idle()
 
     @property
-    def observer(self) -> RunObserver | None:
+    def observer(self) -> object | None:
         """What follows runs from outside."""
         return self._hub.observer
 

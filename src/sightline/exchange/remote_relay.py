@@ -19,7 +19,6 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.hub import RunObserver
 from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.recorder import FactObserver
@@ -124,7 +123,7 @@ class RemoteRelay:
         clock: Clock,
         on_held: Callable[[str], None],
         masks: tuple[Mask, ...] = (),
-        observer: RunObserver | None = None,
+        observer: object | None = None,
         is_recorded: bool = True,
     ) -> None:
         self.holds = RemoteHolds()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -10,7 +10,6 @@ from sightline.agent.core.facts import RunBegan, RunFact, read, write
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import RunObserver
 from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Line, Logbook
 from sightline.wire.jsontext import decode, encode
@@ -32,6 +31,19 @@ Telling: TypeAlias = Callable[[RunFact], None]
 """Is told each fact once it is written down."""
 
 
+@runtime_checkable
+class RunObserver(Protocol):
+    """Follows runs from outside, as an exporter of traces does."""
+
+    def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
+        """The facts of a run with their times, the last `fresh` of which were just written down."""
+        ...
+
+    def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
+        """A tool of a run was run."""
+        ...
+
+
 class RunLog:
     """Adds facts, one after the other whoever brings them, without the configured keys. `told` are all so far."""
 
@@ -45,7 +57,7 @@ class RunLog:
         facts: Sequence[TimedFact] = (),
         changed: Callable[[], None] = lambda: None,
         tell: Telling | None = None,
-        observer: RunObserver | None = None,
+        observer: object | None = None,
     ) -> None:
         self.run = run
         self.told = list(facts)
@@ -54,7 +66,8 @@ class RunLog:
         self._redaction = Redaction(secrets)
         self._changed = changed
         self._tell = tell
-        self._observer = observer
+        # The exchange hands it on without knowing what a run is.
+        self._observer = observer if isinstance(observer, RunObserver) else None
         self._lock = asyncio.Lock()
 
     @property
