@@ -10,8 +10,7 @@ from sightline.app.openers import open_engine
 from sightline.app.parts import means_of, nowhere
 from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.interception import Interception
-from sightline.exchange.interception.core.rules import Rules
+from sightline.exchange.interception.core.rules import Interception, Rules
 from sightline.exchange.interception.store import KeptInterception
 from sightline.exchange.prepare import prepare
 from sightline.exchange.relay import Relay

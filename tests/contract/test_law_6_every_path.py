@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sightline.cli.program import main
 from sightline.editing.masks import read_masks
-from sightline.exchange.interception.core.interception import Interception
+from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.store import KeptInterception
 from sightline.model.parts import ToolCall
 from tests.background import upstream_in_background

@@ -1,6 +1,6 @@
 """What a client's headers tell of it."""
 
-from sightline.exchange.caller import identify_caller
+from sightline.exchange.redaction import identify_caller
 
 KEY = "sk-secret-0123456789"
 HEADERS = (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.interception.expansion import expand
+from sightline.exchange.interception.holds import expand
 from sightline.exchange.interception.viewer import Viewer
 from sightline.model.exchange import Edited
 from sightline.store.store import Store

@@ -5,8 +5,7 @@ import pytest
 
 from sightline.editing.masks import read_masks
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.interception import Interception
-from sightline.exchange.interception.core.rules import Rules
+from sightline.exchange.interception.core.rules import Interception, Rules
 from sightline.exchange.interception.store import FILE_NAME, BorrowedInterception, KeptInterception, MaskCount
 
 MASKS = read_masks([{"kind": "strip", "scope": "session", "name": "blue", "strip": {"class": "thinking"}}])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.retention import EVERY, Retention
+from sightline.exchange.recording.records import EVERY, Retention
 from sightline.store.store import Pruned
 from tests.fake_clock import FakeClock
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.exchange import split_keys as scattered
-from sightline.exchange.split_keys import FrameMasking
+from sightline.exchange import redaction as scattered
+from sightline.exchange.redaction import FrameMasking
 from sightline.model.events import TextReceived
 from sightline.model.fold import fold
 from sightline.model.parts import Text

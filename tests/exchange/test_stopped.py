@@ -6,7 +6,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.exchange.client_request import ClientRequest, session_of
-from sightline.exchange.interception.rule_subject import RuleSubject
+from sightline.exchange.interception.interceptor import RuleSubject
 from sightline.exchange.routing import route_for
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
@@ -57,7 +57,7 @@ def test_a_rule_can_ask_what_is_known_before_a_request_leaves(told: str, is_take
 def test_the_words_are_read_only_if_somebody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[str] = []
     monkeypatch.setattr(
-        "sightline.exchange.interception.rule_subject.digest_of", lambda name, _body: asked_for.append(name)
+        "sightline.exchange.interception.interceptor.digest_of", lambda name, _body: asked_for.append(name)
     )
     assert not matches(parse("model:other & text:a"), stopped(asks("openai-chat")), now=0.0)
     assert not asked_for

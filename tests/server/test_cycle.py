@@ -4,7 +4,7 @@ import logging
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from sightline.server.listener import ResponseCycle
+from sightline.server.uvicorn_http import ResponseCycle
 from sightline.web.asgi import Headers, response_body, response_start
 
 

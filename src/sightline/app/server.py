@@ -60,7 +60,7 @@ async def open_server(
     sent to anybody; `fast` does so without the waits that there were."""
     # Commands that serve nobody start without all of this.
     from sightline.app.workbench import Parts, assemble_workbench
-    from sightline.exchange.retention import Retention
+    from sightline.exchange.recording.records import Retention
     from sightline.gateway.gateway import Gateway
     from sightline.server.app import App
     from sightline.server.listener import GRACE, ListeningServer

@@ -8,10 +8,10 @@ from typing import TypeAlias, assert_never
 from msgspec.structs import replace
 
 from sightline.errors import Code, Fault
-from sightline.exchange.caller import identify_caller
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.hub import Hub
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, ExchangeEnd, FailedEnd, FinishedEnd
+from sightline.exchange.redaction import identify_caller
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,

@@ -18,10 +18,9 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
-from sightline.exchange.redaction import Masking
+from sightline.exchange.redaction import FrameMasking, Masking
 from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
 from sightline.exchange.request_counter import RequestCounter, read_count
-from sightline.exchange.split_keys import FrameMasking
 from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
 from sightline.model.request import Request

@@ -6,9 +6,8 @@ import msgspec
 
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.expansion import Expand, expand
 from sightline.exchange.interception.hold import Hold
-from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.holds import Expand, Holds, expand
 from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
 from sightline.model.json import Json

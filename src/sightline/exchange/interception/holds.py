@@ -3,21 +3,23 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
 from sightline.editing.masks import Mask, MaskOutcome, read_masks
-from sightline.editing.operations import HoldOperation, Keep, KeepEdits
+from sightline.editing.operations import HoldOperation, Keep, KeepEdits, SetBody
+from sightline.editing.response_chain import ChainLink, expand_request, previous_of
 from sightline.editing.validity import Validity
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.interception import Interception, Mode
 from sightline.exchange.interception.core.reply_writing import hand_written
-from sightline.exchange.interception.core.rules import InterceptionRule, Phase, Rules
+from sightline.exchange.interception.core.rules import Interception, InterceptionRule, Mode, Phase, Rules
 from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.interception.hold import ByHand, Hold, Shutdown, not_held
 from sightline.exchange.interception.store import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
+from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json
@@ -289,3 +291,34 @@ def _drops_calls(rule: InterceptionRule) -> bool:
 
 def _word(operation: HoldOperation) -> str:
     return str(type(operation).__struct_config__.tag)
+
+
+MOST_LINKS: Final = 500
+
+
+class Expand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", tag="expand"):
+    """The whole conversation in place of the reference to a response that the provider keeps."""
+
+
+async def expand(holds: Holds, records: Records, exchange: str) -> Hold:
+    """Do that to a held request, as one step to undo; a fault says which response is not on record."""
+    hold = holds.hold_of(exchange)
+    if hold.phase == "tool_calls":
+        hint = "Change the arguments, or delete the call."
+        raise Fault(Code.INVALID_REQUEST, "tool calls go on from nothing", hint=hint, status=422)
+    chain = await _chain(records, exchange, previous_of(hold.draft.data))
+    # While the record was read, a user may have edited or released it.
+    body = expand_request(holds.hold_of(exchange).draft.data, chain)
+    return holds.edit(exchange, SetBody(body=body.decode()), word="expand")
+
+
+async def _chain(records: Records, exchange: str, reference: str) -> list[ChainLink]:
+    """The exchanges that led here, the oldest first, as far as they are on record."""
+    chain: list[ChainLink] = []
+    while reference and len(chain) < MOST_LINKS:
+        before = await records.previous(exchange)
+        if before is None:
+            break
+        chain.append(ChainLink(before.sent, before.reply_body))
+        exchange, reference = before.id, previous_of(before.sent)
+    return chain[::-1]

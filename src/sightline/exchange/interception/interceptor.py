@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable
 from dataclasses import replace
+from functools import cached_property
 from typing import assert_never
 
+from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import Client
 from sightline.editing.draft import Draft
 from sightline.errors import Code, Fault
@@ -17,13 +19,62 @@ from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
 from sightline.exchange.interception.final_body import FinalBody, refuse_other
 from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRequest, Hold, Let, Shutdown
 from sightline.exchange.interception.holds import Holds
-from sightline.exchange.interception.rule_subject import RuleSubject
 from sightline.exchange.keepalive import wants_usage
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd
 from sightline.exchange.reply_reader import ReplyReader, decode_body
+from sightline.filters.pattern import occurs
+from sightline.filters.predicate import Value
 from sightline.model.reply import Reply
+from sightline.store.digest import Digest, digest_of
 from sightline.transport.clock import Clock
+
+
+class RuleSubject:
+    """What the filters of rules can ask about a request. Its text is read only if a filter asks for it.
+
+    `tools` are the tools that the reply calls, once it has arrived.
+    """
+
+    def __init__(
+        self,
+        exchange: str,
+        request: ClientRequest,
+        choice: ModelChoice,
+        *,
+        at: float,
+        losses: int,
+        tools: tuple[str, ...] = (),
+    ) -> None:
+        self._request = request
+        self._values: dict[str, Value] = {
+            "id": exchange,
+            "model": request.model,
+            "provider": choice.provider_name,
+            "dialect": request.dialect,
+            "session": request.session,
+            "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
+            "path": request.path,
+            "state": "received",
+            "stream": request.is_stream,
+            "origin": request.origin,
+            "losses": float(losses),
+            "at": at,
+            "tool": tools,
+        }
+
+    def value(self, name: str) -> Value:
+        """The value of a field."""
+        return self._digest.is_side if name == "side" else self._values.get(name)
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request."""
+        digest = self._digest
+        return any(occurs(pattern, text) for text in (digest.asked, *digest.system))
+
+    @cached_property
+    def _digest(self) -> Digest:
+        return digest_of(self._request.dialect, self._request.body)
 
 
 class Interceptor:

@@ -8,7 +8,7 @@ import msgspec
 
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.core.interception import Interception
+from sightline.exchange.interception.core.rules import Interception
 from sightline.model.json import Json
 from sightline.wire.jsontext import MISFIT, decode, encode
 

@@ -1,8 +1,7 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.interception.core.interception import Interception
-from sightline.exchange.interception.core.rules import EVERY, NO_RULES, Rules
+from sightline.exchange.interception.core.rules import EVERY, NO_RULES, Interception, Rules
 from sightline.filters.predicate import Known
 
 ONE = Known({"model": "m"})
