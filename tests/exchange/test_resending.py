@@ -101,7 +101,7 @@ def test_what_cannot_be_sent_again_says_why(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="only counted tokens"):
         means.request_for(counting)
     unsent = [BodyEntry(sha256(BODY), BODY), *noted("x_1", [Received("openai-chat", "m", sha256(BODY))])]
-    with pytest.raises(Fault, match="was not sent to anybody"):
+    with pytest.raises(Fault, match="was not sent to a provider"):
         means.request_for(asyncio.run(one(tmp_path / "b", unsent)))
     with pytest.raises(Fault, match="no longer configured"):
         ResendSources(Catalog(), {}).request_for(recorded(tmp_path / "c"))

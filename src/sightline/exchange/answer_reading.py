@@ -1,4 +1,4 @@
-"""An answer of the relay, heard by a caller of our own: its events as they come, and the reply that they amount to."""
+"""Reads a response for a caller of our own: its events as they come, and the reply that they make."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -59,7 +59,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: Heard) -> Repl
 
 
 def refuse(relayed: ClientResponse) -> None:
-    """Raise what is told in place of an answer, and what makes one unreadable for us."""
+    """Raise the fault of a response that is an error, or that cannot be read because it is compressed."""
     if relayed.fault is not None and relayed.status >= 400:
         raise relayed.fault
     coding = header(tuple(relayed.headers), b"content-encoding").strip().lower()

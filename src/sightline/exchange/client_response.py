@@ -16,19 +16,19 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class ResponseBody(Protocol):
-    """What a client gets, in pieces."""
+    """The body of a response, in chunks."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces, once."""
+        """The chunks, once."""
         ...
 
     async def leave(self) -> None:
-        """Nobody wants more of it, or it has ended; nothing is left open behind it."""
+        """The client wants no more of it, or it has ended: close everything."""
         ...
 
 
 class WholeBody:
-    """A body that is here already."""
+    """A complete body."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -47,14 +47,13 @@ class WholeBody:
 
 
 class ClientResponse:
-    """An answer for the client. Leaving it before its end means that the client has gone: the provider's connection is
-    closed at once.
+    """A response for the client. To leave its `async with` early means that the client has gone: the provider's
+    connection is closed at once.
 
-    `exchange` is the id of its record, empty where there is none. A fault out of the iteration means that the answer
-    broke off where no words of its dialect can say so: the transfer must be cut off and not ended.
+    `exchange` is the id of its record, empty where there is none. A fault that the iteration raises means that the body
+    was interrupted and its dialect has no way to say so: the transfer must be aborted, not ended.
 
-    `fault` is for callers of our own, who need no dialect's words: why there is no answer, or, once that is known and
-    before the last words about it come, what the answer broke off with.
+    `fault` is for callers of our own: why there is no reply, or what interrupted it. It is set before the last bytes.
     """
 
     def __init__(
@@ -83,18 +82,18 @@ class ClientResponse:
 
 
 class RequestHandler(Protocol):
-    """Whoever answers clients: the relay to the providers, or the record."""
+    """What answers clients: the relay to the providers, or the record."""
 
     async def start(self, asked: ClientRequest) -> ClientResponse:
-        """The answer to a request; its head is here when this returns."""
+        """The response to a request; its head is complete when this returns."""
         ...
 
     async def close(self, grace: float, /) -> None:
-        """Let what is under way end within so many seconds."""
+        """Let exchanges end within this many seconds."""
         ...
 
 
-# --- making one ---
+# --- making responses ---
 
 _FRAMING = frozenset(name.encode() for name in HOP_BY_HOP) | {b"content-length", b"proxy-connection"}
 _JSON = (b"content-type", b"application/json")

@@ -1,4 +1,4 @@
-"""The engine: requests of our own callers go out here, as clients' do, and come back as events and a reply."""
+"""The engine: sends the requests of our own callers as exchanges, and returns events and a reply."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Engine:
     """Sends what was prepared, through the relay that clients' requests take, here or in the running server, and so on
     record.
 
-    `aside` is a relay that records nothing: by it the embedded model is asked for what nobody wants to see again.
+    `aside` is a relay that records nothing: the embedded model counts tokens by it.
     `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
     """
 
@@ -53,7 +53,7 @@ class Engine:
     limits: Limits | None = None
 
     def estimate(self, prepared: Prepared) -> Estimate:
-        """How many tokens the prompt has, as far as can be said without asking anybody."""
+        """How many tokens the prompt has, estimated here."""
         return self.counter.estimate(prepared.choice, prepared.request)
 
     def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:

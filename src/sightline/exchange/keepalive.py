@@ -1,7 +1,7 @@
-"""A client that is kept waiting by a person: its stream is opened early and ticks until there is something to say.
+"""Keep-alive while a user is waited for: the client's stream is opened early and gets a frame every few seconds.
 
-Nothing can be said to who wants a whole answer. A stream can be begun, and then holds whatever is needed for its reader
-not to give up. Whatever fails later can only be told inside it.
+A client that wants a whole response gets nothing before it. Once a stream is open, a failure has no status any more and
+is reported inside the stream.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from sightline.transport.clock import Clock
 from sightline.wire.jsontext import decode
 
 TICK = 10.0
-"""Seconds between two signs of life, and before the first: faults can have a status as long as nothing was said."""
+"""Seconds between two keep-alive frames, and before the first: until then a fault can have a status."""
 
 _EVENTS = "text/event-stream"
 _COMMENT = b": held\n\n"
@@ -65,7 +65,7 @@ def wants_usage(asked: ClientRequest) -> bool:
 async def run_with_keepalive(
     exchange: Exchange, running: Coroutine[Any, Any, ClientResponse], clock: Clock
 ) -> ClientResponse:
-    """The answer that runs; a head without it, if its client would be kept waiting by a person for too long."""
+    """The response of `running`; an open stream in its place, if a user is waited for longer than `TICK`."""
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
@@ -86,8 +86,8 @@ async def run_with_keepalive(
 
 
 class KeepAliveBody:
-    """The body of a stream that was opened before there was an answer. `opened` is that stream, which learns what the
-    answer ended with."""
+    """The body of a stream that was opened before there was a response. `opened` is that stream; it gets the fault of
+    the response."""
 
     opened: ClientResponse
 
@@ -133,14 +133,14 @@ class KeepAliveBody:
         while True:
             try:
                 piece = await anext(pieces)
-            except Fault as fault:  # a coded stream has no place for it; this one, which is not coded, has
+            except Fault as fault:  # a compressed stream has no place for it, but this one is not compressed
                 self._is_over = True
                 return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
             if data := piece if self._decoder is None else self._decoder.feed(piece):
                 return data
 
     async def _as_stream(self, answer: ClientResponse) -> bytes:
-        """A whole answer, which is an error or comes from who does not stream, as the stream that was begun."""
+        """A whole response, an error for example, as the rest of the stream that was opened."""
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
         plain = decode_body(coding, body)
@@ -157,7 +157,7 @@ class KeepAliveBody:
         return Client(include_usage=has_usage, id=self.opened.exchange, model=self._asked.model, created=created)
 
     async def leave(self) -> None:
-        """The client is done, or gone."""
+        """The client has read everything, or has gone."""
         self._is_over = True
         await _abandon(self._task)
 
@@ -183,7 +183,7 @@ async def _wait_for(event: asyncio.Event) -> None:
 
 
 async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any, None]) -> None:
-    """Wait for the first of the two; the other one does not outlive that."""
+    """Wait for the first of the two, and cancel `other`."""
     waiting = asyncio.get_running_loop().create_task(other)
     try:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +193,7 @@ async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any
 
 
 async def _abandon(task: "asyncio.Task[ClientResponse]") -> None:
-    """The client has gone: what runs for it ends, and what came of it is closed."""
+    """The client has gone: cancel the task, and close its response."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled() and task.exception() is None:

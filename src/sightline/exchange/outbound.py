@@ -144,7 +144,7 @@ def dialect_key(spoken: str) -> str:
 
 
 def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that a provider's settings bring along and that nobody else may see."""
+    """The secrets in a provider's settings, which only this provider may see."""
     named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
     headers = (value for name, value in provider.headers.items() if is_secret_header(name))
     query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
@@ -224,7 +224,7 @@ def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 
 def _readable_codings(codings: str) -> str:
-    """The codings that the client takes and that we can read along; what nobody can read is on no record."""
+    """Those of the client's content codings that we can read too; what we cannot read is on no record."""
     named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
     if all(name in READABLE for name in named):
         return codings

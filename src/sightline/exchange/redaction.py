@@ -1,4 +1,4 @@
-"""Secrets kept out of the record: what counts as one, and how it is taken out of headers, addresses and bytes."""
+"""Redaction: which values of a request are secrets, and how they are removed from headers, addresses and bytes."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.wire.secrets import MASK, SHORTEST, bytes_of, forms_of, without_scheme
 
 _SHORTEST_OF_CLIENTS = 8
-"""People who need no key send a word in its place, and that word may stand in any answer."""
+"""Users who need no key send a short word in its place, which may be in any response."""
 
 _USER = re.compile(r"(?<=://)[^/@\s?#]+@")
 
@@ -48,7 +48,7 @@ class Redaction:
         return _USER.sub(f"{MASK}@", text) if "@" in text else text
 
     def words(self, text: str) -> str:
-        """What somebody said; an address in it stays as it is."""
+        """A text; addresses in it stay as they are."""
         return text if self._forms is None else self._forms.mask(text)
 
     def headers(self, headers: TextHeaders) -> TextHeaders:
@@ -109,7 +109,7 @@ class Masking:
 
 
 _SURE: Final = 8
-"""So many letters of a key are looked for one by one; behind them, whatever stands there is looked at closely."""
+"""How many characters of a key the regular expression looks for; what follows them is compared in full."""
 
 _MOST_HELD: Final = 1 << 20
 _MOST_BEGUN: Final = 32
@@ -125,7 +125,7 @@ class _Place(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """So much of a key was told at the end of what came, in these places."""
+    """The beginning of a key at the end of a string: how many characters of it, and where."""
 
     key: bytes
     length: int
@@ -133,7 +133,11 @@ class _Begun(NamedTuple):
 
 
 class FrameMasking(Masking):
-    """Takes keys out of a stream of frames: those that stand there as they are, and those that are told in pieces."""
+    """Removes keys from a stream of frames, also those that are split over the strings of several frames.
+
+    A frame passes unchanged unless one of its strings ends as a key begins. From then on lines are compared, and held
+    back once enough of the key has come, until the next string shows whether the key goes on.
+    """
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__(secrets)
@@ -197,7 +201,7 @@ class FrameMasking(Masking):
                 mask = b""
 
     def _release(self) -> bytes:
-        """The lines that hold no piece of a key which may go on; a few letters of one tell nobody anything."""
+        """The lines that contain no part of a key that may go on. The first few characters of a key reveal nothing."""
         held = (
             place.line
             for begun in self._begun
@@ -222,15 +226,15 @@ def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
     """The same beginning with what these words add to it; None where they do not."""
     missing = begun.key[begun.length :]
     for words in _WORDS.finditer(line):
-        told = min(len(words[1]), len(missing))
-        if words[1][:told] == missing[:told]:
+        length = min(len(words[1]), len(missing))
+        if words[1][:length] == missing[:length]:
             start = words.start(1)
-            return _Begun(begun.key, begun.length + told, (*begun.places, _Place(number, start, start + told)))
+            return _Begun(begun.key, begun.length + length, (*begun.places, _Place(number, start, start + length)))
     return None
 
 
 def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) -> list[_Begun]:
-    """The keys that begin at the end of the words which end here, and how much of each is told."""
+    """The keys that begin at the end of the string that ends here, and how much of each."""
     words = line[line.rfind(b'"', 0, stop) + 1 : stop]
     found = []
     for key in keys:

@@ -51,7 +51,7 @@ from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 
 _PATIENT = Timeouts(connect=5.0, first_byte=0, idle=0)
-"""A held request waits for a person. Whether the server lives is told by its connection, which is on this machine."""
+"""A held request waits for a user. The connection shows whether the server, which is on this machine, is alive."""
 
 _LONGEST_REFUSAL = 1 << 20
 
@@ -103,7 +103,7 @@ class RemoteHolds:
         self._released[exchange] = hold
 
     def forget(self, exchange: str) -> None:
-        """Its release has been told."""
+        """Its release was observed."""
         self._released.pop(exchange, None)
 
 
@@ -166,7 +166,7 @@ class RemoteRelay:
         return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
-        """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
+        """How long a request of this size must wait, by the ledger of the server, which knows all requests."""
         response = await self._call(WAIT_PATH, WaitCall(choice.provider_name, choice.model, tokens, choice.facts))
         try:
             return read_wait(await response.read())
@@ -205,10 +205,10 @@ class RemoteRelay:
 
     async def _refusal_of(self, response: Response) -> Fault:
         try:
-            told: Json = decode(await response.read(_LONGEST_REFUSAL))
+            document: Json = decode(await response.read(_LONGEST_REFUSAL))
         except Fault:
-            told = None
-        error = told.get("error") if isinstance(told, dict) else None
+            document = None
+        error = document.get("error") if isinstance(document, dict) else None
         words = error.get("message") if isinstance(error, dict) else None
         hint = "Is it another version of Sightline? Start it again, or send from this process with --apart."
         why = words if isinstance(words, str) and words else f"status {response.status}"
@@ -246,7 +246,7 @@ class _Frames:
         return self._waiting.popleft()
 
     async def close(self) -> None:
-        """Hang up, which tells the server that nobody wants more."""
+        """Disconnect, so that the server stops."""
         await self._response.close()
 
 
@@ -281,5 +281,5 @@ class _RemoteBody:
         raise StopAsyncIteration
 
     async def leave(self) -> None:
-        """Nobody wants more of it, or it has ended."""
+        """The caller wants no more of it, or it has ended."""
         await self._frames.close()

@@ -43,7 +43,7 @@ class ResendSources:
     ) -> ClientRequest:
         """What to send: the same bytes to the same provider, these bytes to it, or the same request to another model.
 
-        `masks` says whether the masks that are active now are put on it. Unless somebody says so, who asks for these
+        `masks` says whether the masks that are active now are put on it. Where that is not said, a request for these
         very bytes gets them; what is translated from the client's own request gets masks as that did.
 
         What cannot be sent, or only without the key that it needs, is a fault before anything is tried.
@@ -60,7 +60,7 @@ class ResendSources:
         provider = self._catalog.providers.get(name)
         if not name:
             hint = "Name the model that it is to go to."
-            raise Fault(Code.USAGE, f"{exchange.id} was not sent to anybody", hint=hint)
+            raise Fault(Code.USAGE, f"{exchange.id} was not sent to a provider", hint=hint)
         if provider is None:
             message = f"the provider {name!r} is no longer configured"
             raise Fault(Code.CONFIG, message, hint="Add it to sightline.toml, or name another model.")
@@ -82,7 +82,7 @@ class ResendSources:
 
 
 class Resender:
-    """Sends what somebody wants to be sent again, and reads each answer to its end, so that all of it is on record."""
+    """Sends recorded requests again, and reads each response to its end, so that all of it is on record."""
 
     def __init__(self, relay: Relay, store: Store, means: ResendSources, clock: Clock) -> None:
         self._relay = relay
@@ -138,7 +138,7 @@ def _unheard(_event: StreamEvent) -> None:
 
 
 def _with_body(asked: ClientRequest, body: bytes) -> ClientRequest:
-    """The same request with this body, exactly so; what stands in a body and not in a path is taken from it."""
+    """The same request with exactly this body; model and stream flag are read from it where the dialect has them."""
     document = decode(body)
     if not isinstance(document, dict):
         raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send the request as one JSON object.")

@@ -1,7 +1,7 @@
 """What the path of a request asks for, however a client's base URL has made it.
 
 Most clients let a person set a base URL and nothing else, and then add a path of their own. So `/p/{provider}` and
-`/s/{session}` may stand in front, slashes may be doubled or trail, and a version may be missing or stand there twice.
+`/s/{session}` may come first, slashes may be doubled or trail, and a version may be missing or doubled.
 """
 
 import re
@@ -26,7 +26,7 @@ _ASKS: dict[tuple[str, ...], tuple[str, bool]] = {
 """The dialect of each path behind its version, and whether it counts tokens."""
 
 _FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "openai-chat"}
-"""What a path that is not known begins with tells the dialect of whoever asks."""
+"""The dialect of a caller whose path is unknown, by the first segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def parse_path(raw: str) -> GatewayPath:
 
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
-    """The dialect that whoever asks speaks: as the path tells, else as its headers do."""
+    """The caller's dialect: by the path, else by the headers."""
     if place.dialect:
         return place.dialect
     names = {name for name, _ in headers}

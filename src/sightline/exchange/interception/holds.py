@@ -1,4 +1,4 @@
-"""All that is held and what can be done to it, from a look to a release; and what will be held."""
+"""The registry of holds: what is held, what a user does to it, and the mode, rules and masks for what comes."""
 
 import asyncio
 import logging
@@ -29,19 +29,19 @@ from sightline.tokens.estimator import Estimator
 _LOG = logging.getLogger(__name__)
 
 MOST_OUTCOMES = 1000
-"""So many exchanges' masks are remembered, for whoever looks at them."""
+"""For how many exchanges the outcomes of masks are remembered, for the page."""
 
 COUNTS_WRITTEN_AFTER = 5.0
-"""Seconds after which the counts of masks are in the file: one write then, and none for each request. After a crash
-those of the last seconds are missing."""
+"""Seconds after which the counts of masks are written, so that not every request writes the file. A crash loses the
+counts of these seconds."""
 
 
 class Holds:
-    """The registry. `is_idle` says that nothing at all can be stopped or changed: then nobody need ask any further.
+    """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else.
 
-    Every change of mode, rules and masks is kept before it holds. All of this runs in one loop, so that of several
-    decisions exactly one is first. With `unattended` nobody is there to decide: what a rule would hold passes, and
-    this is called.
+    A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
+    so exactly one of several decisions is the first. With `unattended` no user can decide: what a rule would hold
+    passes, and this is called.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Holds:
 
     @property
     def rules(self) -> tuple[InterceptionRule, ...]:
-        """The rules that are in force."""
+        """The active rules."""
         return self._interception.rules.rules
 
     @property
@@ -120,14 +120,14 @@ class Holds:
         """The rule for what is about to go on; one for a single time is used up by this."""
         rule, after = self._interception.decide(subject, phase, now=self._now())
         if rule is not None and rule.action == "hold" and self._unattended is not None:
-            self._unattended()  # and it is not used up: it waits for a server that can hold
+            self._unattended()  # a rule for one time is not used up by this
             return None
         if after is not self._interception:
-            self._change_anyway(after, self._masks)  # no client is refused because that cannot be kept
+            self._change_anyway(after, self._masks)  # a file that cannot be written refuses no client
         return rule
 
     def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
-        """What cannot be kept holds for this run."""
+        """The same; if it cannot be written, it is active until the program ends."""
         if (interception, masks) == (self._interception, self._masks):
             return
         try:
@@ -138,9 +138,9 @@ class Holds:
             self._notice()
 
     def may_want_calls(self, subject: FilterSubject) -> bool:
-        """Whether the tool calls of the reply to this request may be stopped."""
+        """Whether the tool calls of the reply to this request may be held or dropped."""
         if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
-            return False  # such a reply streams
+            return False  # the reply can stream
         return self._interception.may_want_calls(subject, now=self._now())
 
     def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
@@ -149,7 +149,7 @@ class Holds:
         return final_body(body, dialect, model, self._masks if masks else (), session=session)
 
     def note_outcomes(self, exchange: str, outcomes: tuple[MaskOutcome, ...]) -> None:
-        """Masks were put on a request that is on its way: remember and count what became of them."""
+        """Masks were applied to a request that is sent: remember and count what became of them."""
         if not outcomes:
             return
         self._outcomes[exchange] = outcomes
@@ -180,7 +180,7 @@ class Holds:
     # --- what is held ---
 
     def add(self, hold: Hold) -> None:
-        """One more, behind all others; when the server ends there is nobody to wait for."""
+        """Add a hold behind all others. While the server shuts down, it is decided at once."""
         self._held[hold.exchange] = hold
         if self._is_closing:
             hold.decide(Shutdown())
@@ -223,13 +223,13 @@ class Holds:
         """What is wrong with the document on screen; it cannot be released with an error."""
         return hold.check(self._counter)
 
-    # --- what a person does ---
+    # --- what a user does ---
 
     def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
         """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
 
-        `word` is what the record calls it, where that is not the operation's own name. A mask that the edit makes, or
-        that goes because the edit which made it is undone, is in the file by then, too.
+        `word` is what the record calls the edit, where that is not the operation's own name. The masks that the edit
+        makes or takes away are in the file by then, too.
         """
         hold = self.hold_of(exchange)
         before, masks = hold.draft, self._masks
@@ -254,7 +254,7 @@ class Holds:
         hold = self.hold_of(exchange)
         draft = hold.draft
         if draft.sha256 != sha256:
-            hint = "Look at it again: somebody has changed it since."
+            hint = "Look at it again: it was changed since."
             raise Fault(Code.INVALID_REQUEST, "that is not the body as it stands now", hint=hint, status=409)
         if not (validity := self.validity(hold)).ok:
             wrong = next(each for each in validity.problems if each.severity == "error")
@@ -269,14 +269,14 @@ class Holds:
         self.hold_of(exchange).drop(reason or "a user dropped it")
 
     def answer(self, exchange: str, reply: Json) -> None:
-        """Answer it by hand with this folded reply; nothing is sent."""
+        """Answer it with this reply, in the form of a folded one; nothing is sent to the provider."""
         hold = self.hold_of(exchange)
         written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
         hold.recorder.record_reply(written)
         hold.decide(ByHand(written))
 
     def close(self) -> None:
-        """The server ends; each client is told, and whoever comes now."""
+        """The server shuts down: decide every hold, and all that come from now on."""
         self._is_closing = True
         if self._writing is not None:
             self._writing.cancel()

@@ -34,7 +34,7 @@ class KeptEdits:
         self._before: dict[str, Mask | None] = {}
 
     def at(self, draft: Draft) -> Kept:
-        """What was kept by the time of this draft."""
+        """What was kept at this draft."""
         return self._at.get(draft, {})
 
     def beneath(self, draft: Draft) -> tuple[Mask, ...]:
@@ -43,11 +43,11 @@ class KeptEdits:
         return (*(mask for mask in self.applied if mask.id not in own), *(each.mask for each in own.values()))
 
     def note(self, draft: Draft, kept: Kept) -> None:
-        """So much is kept by the time of this draft."""
+        """Remember what is kept at this draft."""
         self._at[draft] = kept
 
     def standing(self, kept: Kept, draft: Draft) -> Kept:
-        """Of these masks those whose sections differ from how they came: what was restored by hand is kept no more."""
+        """Those of these masks whose sections still differ from how they came; what was restored is not kept."""
         came = {section.id: section for section in self.start.sections}
         now = {section.id: section for section in draft.sections}
         return {
@@ -57,8 +57,8 @@ class KeptEdits:
         }
 
     def masks_after(self, masks: Sequence[Mask], old: Kept, new: Kept) -> tuple[Mask, ...]:
-        """The masks that are active after a step from `old` to `new`. A mask that one of ours had replaced is back once
-        ours is gone; what somebody took away by hand meanwhile stays away."""
+        """The masks that are active after a step from `old` to `new`. A mask that one of ours had replaced comes back
+        when ours goes; a mask that a user has deleted meanwhile stays deleted."""
         active = {mask.id: mask for mask in masks}
         for name, each in old.items():
             if name not in new and active.get(name) == each.mask:

@@ -1,6 +1,6 @@
 """What a person is shown of a request: its sections with what each takes, whether it can be sent, and what edits cost.
 
-Of a held request that is the document under edit, of any other the body that was sent, which nobody can change.
+Of a held request that is the document under edit, of any other the body that was sent, which cannot be changed.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ MOST_LOOKS: Final = 4
 class DocumentState:
     """A document as it is shown. `budget` and `cost` are those of a request; tool calls of a reply have none.
 
-    `follows`: a request of the same conversation was sent before, so that a cache can be told about.
+    `follows`: a request of the same conversation was sent before, so the provider may have cached its beginning.
     """
 
     draft: Draft | CallsDraft
@@ -129,8 +129,7 @@ def _count_section(
 
 @dataclass
 class Viewer:
-    """Looks at what is held and at what is on record. Requests before them are looked up when somebody looks, and only
-    then."""
+    """Shows what is held and what is on record. The request before it is looked up only when it is viewed."""
 
     holds: Holds
     records: Records
@@ -151,7 +150,7 @@ class Viewer:
         return self.now(hold)
 
     def now(self, hold: Hold) -> DocumentState:
-        """What is held, which somebody has looked at before."""
+        """The same for a hold that was viewed before."""
         if isinstance(hold, HeldCalls):
             return self._of_calls(hold.exchange, hold.draft)
         assert isinstance(hold, HeldRequest)
@@ -181,7 +180,7 @@ class Viewer:
                 return None
             return before.request()
         except Fault:
-            return None  # a record in trouble, or a body that cannot be read, keeps nobody from looking
+            return None  # it can be viewed without the request before it
 
     def _clear(self) -> None:
         """Let go of what is no longer held: its history may be large."""

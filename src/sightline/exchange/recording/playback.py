@@ -82,7 +82,7 @@ async def _play_whole(
 
 
 async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
-    """The provider's bytes as they came; where they broke off, the error that the client was told."""
+    """The provider's bytes as they came; where they were interrupted, the error that the client got."""
     for frame in recorded.frames:
         await wait(frame.after)
         yield frame.data
@@ -113,7 +113,7 @@ async def _write_frames(
 
 
 class _Telling:
-    """The events of a recording in the terms of the client's request, up to a frame that nobody can read."""
+    """The events of a recording in the terms of the client's request, up to a frame that cannot be read."""
 
     def __init__(self, recorded: RecordedExchange, request: Request) -> None:
         self._recorded = recorded
@@ -129,16 +129,16 @@ class _Telling:
         return self._until_failure(self._recorded.last_events(self._hearing))
 
     def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        told: list[StreamEvent] = []
+        read: list[StreamEvent] = []
         for event in events:
             if self._is_over:
                 break
             if isinstance(event, FrameBroken):
-                told += [Failed(broken_frame_fault(event)), Ended()]
+                read += [Failed(broken_frame_fault(event)), Ended()]
                 self._is_over = True
             else:
-                told += self._restorer.feed(event)
-        return told
+                read += self._restorer.feed(event)
+        return read
 
 
 def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) -> Client:

@@ -1,4 +1,4 @@
-"""Exchanges of the record, looked up for whoever shows them: their facts, their line, and what belongs to them."""
+"""Lookups in the record: the facts of an exchange, its summary and its replays; and how long they are kept."""
 
 import logging
 from collections.abc import Callable
@@ -45,8 +45,8 @@ class Records:
 
     async def summary(self, exchange: str, facts: list[FactEntry]) -> Summary:
         """Its line: what its facts tell, and what the record has read in its request."""
-        told = summary_of(exchange, facts, self._prices)
-        return await self._line(exchange) or told
+        computed = summary_of(exchange, facts, self._prices)
+        return await self._line(exchange) or computed
 
     async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange, with its bodies; a fault if the record no longer holds them."""

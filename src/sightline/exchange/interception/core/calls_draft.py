@@ -55,7 +55,7 @@ class CallsDraft:
 
     @classmethod
     def of(cls, reply: Reply) -> "CallsDraft":
-        """The calls of a reply that nobody has edited yet."""
+        """The calls of a reply, unedited."""
         named: dict[str, _Shown] = {}
         for number, call in enumerate(_calls(reply), 1):
             # Some wires name no calls, and some models give two the same name.
@@ -68,7 +68,7 @@ class CallsDraft:
 
     @cached_property
     def first(self) -> "CallsDraft":
-        """The draft that nobody has edited yet."""
+        """The unedited draft."""
         return CallsDraft(self._original, self._original)
 
     @cached_property

@@ -34,7 +34,7 @@ _HINT = (
 _NO_ENDS = ("error", "cancelled")
 
 
-class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ReplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A folded reply as JSON. It may say of itself that it is the assistant's, as every folded reply does."""
 
     parts: list[Json]
@@ -49,8 +49,8 @@ def hand_written(value: Json, *, model: str, name: str, created: int) -> Reply:
     """The reply that this JSON describes; what it leaves out is filled in, `name` where it has no id. A fault
     says what is wrong with it."""
     try:
-        told = msgspec.convert(value, _Told)
-        parts = tuple(_part(each, f"call_{name.removeprefix('x_')}_{n}") for n, each in enumerate(told.parts, 1))
+        written = msgspec.convert(value, _ReplyBody)
+        parts = tuple(_part(each, f"call_{name.removeprefix('x_')}_{n}") for n, each in enumerate(written.parts, 1))
     except MISFIT as error:
         raise _wrong(str(error)) from None
     if not parts:
@@ -58,16 +58,16 @@ def hand_written(value: Json, *, model: str, name: str, created: int) -> Reply:
     for part in parts:
         if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments):
             raise _wrong(f"the arguments of {part.name!r} are not a JSON object")
-    if told.finish in _NO_ENDS:
-        raise _wrong(f"a reply that a person wrote cannot end with {told.finish!r}; drop the request instead")
+    if written.finish in _NO_ENDS:
+        raise _wrong(f"a reply by hand cannot end with {written.finish!r}; drop the request instead")
     has_calls = any(isinstance(part, ToolCall) for part in parts)
-    finish = finish_for_content(told.finish or "stop", has_calls=has_calls)
+    finish = finish_for_content(written.finish or "stop", has_calls=has_calls)
     return Reply(
         choices=(Choice(parts=parts, finish=finish),),
-        id=told.id or name,
-        model=told.model or model,
+        id=written.id or name,
+        model=written.model or model,
         created=created,
-        usage=told.usage,
+        usage=written.usage,
     )
 
 

@@ -138,8 +138,8 @@ class Interception(msgspec.Struct, frozen=True):
     """`off`: nothing is stopped. `next`: the next request is held, then it is as `before`. `every`: every request is
     held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off.
 
-    While it `is_fresh` nobody has chosen a mode: it is off until there are rules, which then decide, and off again
-    without them."""
+    While it `is_fresh` no mode was chosen: it is off until there are rules, which then decide, and off again without
+    them."""
 
     mode: Mode = "off"
     rules: Rules = NO_RULES
