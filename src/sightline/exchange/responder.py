@@ -30,7 +30,7 @@ from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 from sightline.transport.http.response import READ_LIMIT, Response
-from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, without
+from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, redact_fault
 from sightline.wire.jsontext import decode, encode
 
 LARGEST_BODY = 2 * 1024 * 1024
@@ -266,7 +266,8 @@ class Responder:
 
         async def release(reply: Reply, fault: Fault | None) -> None:
             if reply.fault is not None:
-                response.fault = without(reply.fault, recorder.redaction.secrets)
+                redact_fault(reply.fault, recorder.redaction.secrets)
+                response.fault = reply.fault
             self._settle(exchange, accepted.sent, reply)
             exchange.end_stream()
             await _unwind(open_until_end, fault)
@@ -289,7 +290,7 @@ class Responder:
             fault = tap.reply.fault
             if fault is not None and not any(choice.parts for choice in tap.reply.choices):
                 await pump.leave()
-                fault = without(fault, recorder.redaction.secrets)
+                redact_fault(fault, recorder.redaction.secrets)
                 return client_response.refusal(exchange.request.dialect, fault, exchange.own_headers(), exchange.id)
         response.headers = [*response.headers, *exchange.own_headers()]
         return response

@@ -1,15 +1,82 @@
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import (
+    ClientResponse,
+    WholeBody,
+    header,
+    headers_for_client,
+    refusal,
+    without,
+    without_coding,
+)
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import answer, says, streams
+
+
+def test_a_body_that_is_here_is_given_once() -> None:
+    async def story() -> None:
+        async with ClientResponse("x_1", 200, [], WholeBody(b"data")) as relayed:
+            assert [piece async for piece in relayed] == [b"data"]
+            assert [piece async for piece in relayed] == []
+            assert relayed.fault is None
+
+    asyncio.run(story())
+
+
+def test_an_answer_may_be_read_and_given_on() -> None:
+    async def story() -> None:
+        first = ClientResponse("x_1", 201, [(b"a", b"b")], WholeBody(b"one"))
+        again = first.with_body(b"two")
+        assert (again.exchange, again.status, again.headers) == ("x_1", 201, [(b"a", b"b")])
+        assert [[piece async for piece in each] for each in (first, again)] == [[b"one"], [b"two"]]
+
+    asyncio.run(story())
+
+
+def test_a_fault_in_the_words_of_a_dialect() -> None:
+    import asyncio
+
+    got = asyncio.run(taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")])))
+    assert (got.status, got.header("retry-after"), got.header("x-a")) == (429, "2", "b")
+    assert got.header("content-length") == str(len(got.body))
+    assert json.loads(got.body)["error"]["message"] == "slow"
+
+
+def test_a_provider_s_headers_without_those_of_its_connection() -> None:
+    headers = (
+        (b"Date", b"now"),
+        (b"Transfer-Encoding", b"chunked"),
+        (b"Connection", b"close, X-Hop"),
+        (b"X-Hop", b"1"),
+        (b"Content-Length", b"3"),
+        (b"X-Sightline-Exchange", b"forged"),
+        (b"Set-Cookie", b"a=configured-key"),
+        (b"Content-Encoding", b"gzip"),
+    )
+    passed = headers_for_client(headers)
+    assert passed == [headers[0], headers[6], headers[7]]
+    assert headers_for_client(headers, ("configured-key",))[1] == (b"Set-Cookie", b"a=***")
+    assert without_coding(passed) == passed[:2]
+    assert header(headers, b"date") == "now"
+    assert header(headers, b"none") == ""
+
+
+def test_a_secret_at_the_end() -> None:
+    assert without(b"ab configured-key", ("configured-key",)) == b"ab ***"
+    assert without(b"ab config", ("configured-key",)) == b"ab config"
+
 
 pair = pytest.mark.parametrize(("client", "provider"), [(a, b) for a in DIALECTS for b in DIALECTS])
 COUNTS: dict[str, dict[str, Any]] = {
@@ -174,3 +241,8 @@ def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
         assert "18" in repr(used)
 
     play(story, tmp_path)
+
+
+def test_of_headers_with_one_name_the_first_counts() -> None:
+    asked = ClientRequest("openai-chat", b"", (("X-A", "1"), ("x-a", "2"), ("B", "3")), "/")
+    assert asked.headers_by_name() == {"x-a": "1", "b": "3"}

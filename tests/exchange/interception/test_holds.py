@@ -6,17 +6,23 @@ import pytest
 
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Quirks
+from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
+from sightline.exchange.interception.hold import Drop, Shutdown
+from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.interception.holds import MOST_OUTCOMES, Holds
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited
+from sightline.model.message import Message
+from sightline.model.parts import Text
 from sightline.store.entries import FactEntry
-from tests.holding import JSON, asking, held, let_go, said_by
+from tests.holding import JSON, asking, held, let_go, promptly, said_by
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import SAYS, whole
+from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
 
 STRIP = {"kind": "strip", "scope": "all", "strip": {"class": "thinking"}}
@@ -441,3 +447,100 @@ def test_counts_go_with_their_masks(tmp_path: Path) -> None:
     holds.remove_mask(mask.id)
     holds.set_masks([STRIP])
     assert holds.count_of(mask) == MaskCount()
+
+
+@pytest.mark.parametrize(
+    ("program", "stream", "patience"),
+    [
+        ("OpenAI/Python 2.1.0", False, 600),
+        ("AsyncAnthropic/Python 1.0", False, 600),
+        ("OpenAI/Python 2.1.0", True, None),
+        ("curl/8", False, None),
+    ],
+)
+def test_a_library_that_waits_for_a_whole_answer_does_not_wait_forever(
+    tmp_path: Path, program: str, stream: bool, patience: float | None
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", stream=stream, headers=(("User-Agent", program),))) as _:
+            hold = await held(stage)
+            assert hold.client_deadline == (None if patience is None else hold.since + patience)
+            stage.relay.holds.drop("x_1")
+
+    play(story, tmp_path, clock=SteppingClock())
+
+
+def test_it_knows_whose_it_is(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        named = asks("anthropic", session="claude-1@shop")
+        unnamed = asks("anthropic", headers=(("session-id", "s9"),))
+        async with asking(stage, named, unnamed) as _:
+            first, second = stage.relay.holds.waiting
+            assert (first.session, first.project) == ("claude-1@shop", "shop")
+            assert (second.session, second.project) == ("s9", "")
+            for hold in (first, second):
+                stage.relay.holds.drop(hold.exchange)
+
+    play(story, tmp_path, "anthropic")
+
+
+def test_the_first_decision_counts(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        async with asking(stage, asks("openai-chat")) as _:
+            hold = await held(stage)
+            hold.decide(Drop("no"))
+            assert not hold.is_open
+            with pytest.raises(Fault, match="not held") as caught:
+                hold.decide(Shutdown())
+            assert caught.value.status == 409
+
+    play(story, tmp_path)
+
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"What is two and two?"}]}'
+
+
+def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) -> None:
+    """Tool calls that are held later, and released, are no change of the request."""
+
+    async def story(stage: Stage) -> None:
+        holds = stage.relay.holds
+        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
+        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+        found: list[Changes] = []
+
+        def note(noted: FactEntry) -> None:
+            found.append(changes_while_held(holds, noted))
+
+        async def ask() -> None:
+            async with await stage.relay.start(asks("openai-chat", body=BODY), note) as relayed:
+                async for _ in relayed:
+                    pass
+
+        asking = asyncio.ensure_future(ask())
+        hold = await held(stage)
+        holds.edit(hold.exchange, SetText(section=hold.draft.sections[0].id, text="What is one and two?"))
+        let_go(stage, hold)
+        first = hold
+        while (hold := await held(stage)) is first:
+            pass
+        let_go(stage, hold)
+        await promptly(asking)
+        ((change,),) = (each for changes in found for each in changes)
+        assert (change.old, change.new) == ("What is two and two?", "What is one and two?")
+
+    play(story, tmp_path)
+
+
+def test_changes_of_several_requests_follow_each_other() -> None:
+    def change(old: str, new: str) -> tuple[SectionChange, ...]:
+        return (SectionChange(who="user", old=old, new=new, nth=0, count=1),)
+
+    messages = (Message("user", (Text("one"),)),)
+    assert apply_changes(messages, (change("one", "two"), change("two", "three"))) == (
+        Message("user", (Text("three"),)),
+    )
+    assert apply_changes(messages, ()) is messages
