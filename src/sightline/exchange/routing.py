@@ -57,7 +57,7 @@ def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelC
     """
     arriving: DialectName = asked.dialect  # type: ignore[assignment] # the server knows no others
     if asked.provider:
-        return _with_own(_named_provider(catalog, asked, arriving), asked, has_key, is_implied=False)
+        return _with_own(_provider_in_path(catalog, asked, arriving), asked, has_key, is_implied=False)
     try:
         choice = choose(
             catalog, asked.model, has_key=lambda provider: has_key(provider) or has_credential(asked), arriving=arriving
@@ -93,7 +93,7 @@ def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _named_provider(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
+def _provider_in_path(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
     if asked.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
