@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.hold import Hold
+from sightline.exchange.interception.hold import Hold
 from tests.relay_stage import Got, Stage
 
 SSE = [("Content-Type", "text/event-stream")]

@@ -27,10 +27,10 @@ _SERVING = """
 import asyncio, sys
 from sightline.app.configuration import configuration
 from sightline.app.server import open_server
-from sightline.server.listener import bound
+from sightline.server.listener import bind_sockets
 
 async def main(config, folder, port):
-    sockets = bound("127.0.0.1", int(port))
+    sockets = bind_sockets("127.0.0.1", int(port))
     port = sockets[0].getsockname()[1]
     async with open_server(configuration(config), folder, host="127.0.0.1", port=port) as (listening, link):
         print(link, flush=True)

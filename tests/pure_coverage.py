@@ -89,8 +89,8 @@ class Recorder:
             parts = path.relative_to(ROOT / "tests").parts
         except ValueError:
             return None
-        # A core stands one folder deeper: tests/chat/core.
-        names = [".".join(parts[:depth]).removesuffix(".py").removeprefix("test_") for depth in (1, 2)]
+        # The tests of a core are one or two folders deeper: tests/chat/core, tests/exchange/interception/core.
+        names = [".".join(parts[:depth]).removesuffix(".py").removeprefix("test_") for depth in (1, 2, 3)]
         return next((name for name in names if name in self._pure), None)
 
     @pytest.hookimpl(wrapper=True)

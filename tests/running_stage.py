@@ -25,7 +25,7 @@ from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Client
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Announced, FactQueue, Hub
-from sightline.exchange.interception.reply_writing import write_reply as told
+from sightline.exchange.interception.core.reply_writing import write_reply as told
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter

@@ -15,8 +15,8 @@ from sightline.chat.api import shapes as chat
 from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
-from sightline.exchange.expansion import Expand
-from sightline.exchange.interception.rules import InterceptionRule
+from sightline.exchange.interception.core.rules import InterceptionRule
+from sightline.exchange.interception.holds import Expand
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.web.filter_help import FilterShown

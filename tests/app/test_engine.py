@@ -22,9 +22,8 @@ from sightline.app.engine import (
 from sightline.app.running_server import RUN_LOCK, announce, find_server, keep_server, knows_token, withdraw
 from sightline.catalog.compose import Prompt
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.interception import Interception
-from sightline.exchange.interception.rules import Rules
-from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.interception.core.rules import Interception, Rules
+from sightline.exchange.interception.store import KeptInterception
 from sightline.exchange.prepare import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer

@@ -17,8 +17,8 @@ import pytest
 
 from sightline.cli.program import main
 from sightline.editing.masks import read_masks
-from sightline.exchange.interception.interception import Interception
-from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.interception.core.rules import Interception
+from sightline.exchange.interception.store import KeptInterception
 from tests.background import upstream_in_background, wait_until_gone
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, says, stall, streams
 

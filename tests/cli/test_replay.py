@@ -125,7 +125,7 @@ def test_an_answer_that_broke_off_is_no_success_offline_either(acme: Upstream, c
         (["x_a", "--offline", "--to", "m"], b"--to cannot be combined"),
         (["x_a", "--fast"], b"--fast needs --offline"),
         (["x_d"], b"only counted tokens"),
-        (["x_e"], b"was not sent to anybody"),
+        (["x_e"], b"was not sent to a provider"),
         (["x_a", "--to", "no-such-model"], b"no provider is known"),
         (["x_z"], b"there is no exchange"),
     ],

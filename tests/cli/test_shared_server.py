@@ -18,7 +18,7 @@ import pytest
 
 from sightline.cli.shared_server import SharedServer, hold_session, is_in_use
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.rules import Rules
+from sightline.exchange.interception.core.rules import Rules
 from sightline.filters.predicate import Known
 from tests.gateway_server import served
 from tests.person import Person

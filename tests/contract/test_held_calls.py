@@ -12,7 +12,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.editing.operations import Delete, SetText
-from sightline.exchange.interception.reply_writing import write_reply
+from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.model.exchange import Answered, Edited, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall

@@ -10,7 +10,7 @@ import pytest
 from sightline.catalog.provider import Provider
 from sightline.editing.operations import Set
 from sightline.errors import Fault
-from sightline.exchange.hold import Hold
+from sightline.exchange.interception.hold import Hold
 from sightline.model.parts import Text
 from tests.engine_stage import EngineStage
 from tests.holding import JSON, SSE, promptly, said_by

@@ -20,8 +20,8 @@ from google.genai import types
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.editing.operations import SetText
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from tests.contract.loopback import Upstream, speaking
 from tests.gateway_server import Served, served
 from tests.reply_samples import CALLS, SAYS
@@ -107,7 +107,7 @@ def gateway(
 
     folder: Path = tmp_path_factory.mktemp("held")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sightline.exchange.holds.Holds", Watched)
+        patch.setattr("sightline.exchange.interception.holds.Holds", Watched)
         with served(folder, "\n".join(tables)) as running:
             yield running
 

@@ -20,10 +20,10 @@ _SERVING = """
 import asyncio, sys
 from sightline.app.configuration import configuration
 from sightline.app.server import open_server
-from sightline.server.listener import bound
+from sightline.server.listener import bind_sockets
 
 async def main(config, folder):
-    sockets = bound("127.0.0.1", 0)
+    sockets = bind_sockets("127.0.0.1", 0)
     port = sockets[0].getsockname()[1]
     async with open_server(configuration(config), folder, host="127.0.0.1", port=port) as (listening, link):
         print(link, flush=True)

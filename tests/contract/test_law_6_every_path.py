@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from sightline.cli.program import main
 from sightline.editing.masks import read_masks
-from sightline.exchange.interception.interception import Interception
-from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.interception.core.rules import Interception
+from sightline.exchange.interception.store import KeptInterception
 from sightline.model.parts import ToolCall
 from tests.background import upstream_in_background
 from tests.chat.api.http_stage import ChatDesk, chat_desk

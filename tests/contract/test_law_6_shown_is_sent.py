@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sightline.dialects.faults import status_of
 from sightline.editing.operations import AnyOperation, Duplicate, Redo, Remove, Reset, Set, SetBody, Undo, operation
 from sightline.errors import Fault
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from sightline.model.exchange import AttemptStarted, Received, Released
 from sightline.wire.jsontext import decode
 from tests.contract.cases import Case, cases
@@ -124,7 +124,7 @@ async def _refused(stage: Stage, spoken: str, body: bytes, refusals: list[Fault]
 
     asked = asks(spoken, body=body)
     try:
-        outbound_for(asked, stage.relay._route_for(asked), {"ACME_KEY": "k"})
+        outbound_for(asked, stage.relay.router.route_for(asked), {"ACME_KEY": "k"})
     except Fault as fault:
         refusals.append(fault)
     return bool(refusals)

@@ -57,7 +57,7 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
             yield link[1]
             child.send_signal(signal.SIGTERM)
             _, err = child.communicate(timeout=60)
-            assert "recordings answer clients, and nothing is sent to anybody" in err
+            assert "recordings answer clients, and nothing is sent to a provider" in err
             assert child.returncode == 0
         finally:
             child.kill()

@@ -297,7 +297,7 @@ def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_pa
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({"error": {"message": "no such page"}}, status)]
         stage.embedded = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
-        stage.engine.aside._embedded = stage.embedded
+        stage.engine.aside._services.embedded = stage.embedded
         stage.providers["acme"] = Provider(
             base_url="${SIGHTLINE_LOCAL_URL}",
             key_env="SIGHTLINE_LOCAL_KEY",

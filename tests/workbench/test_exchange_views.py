@@ -9,10 +9,10 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.exchange.holds import Holds
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewer import Viewer
 from sightline.store.entries import FactEntry
 from sightline.workbench.exchange_views import Showing
 from tests.desk_stage import DeskStage, desk_stage

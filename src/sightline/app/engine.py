@@ -30,9 +30,9 @@ from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
-    from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hear, Hub, Record
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.holds import Holds
+    from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.prepare import Prepared
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
@@ -154,8 +154,8 @@ async def make_relay(
     """A relay to the providers, and the hub that publishes what it does. With `is_told`, a collector gets it too. The
     rules and masks of `interception` apply. With `unattended`, no one can release what a rule would hold: it is sent,
     and this is called for each such request."""
-    from sightline.exchange.holds import Holds
     from sightline.exchange.hub import Hub
+    from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack) if is_told else None
     if exporter is not None:
@@ -257,7 +257,7 @@ async def engine_through(
 ) -> "Engine":
     """An engine whose requests this server sends."""
     from sightline.exchange.engine import Engine
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.remote_relay import RemoteRelay
 
     # The server keeps the count of what was used, and this process must not add the same to it once more.
@@ -300,7 +300,7 @@ async def engine_here(
     """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
     No one can release what a rule would hold, so it is sent and the user gets one notice."""
     from sightline.exchange.engine import Engine
-    from sightline.exchange.interception_store import BorrowedInterception
+    from sightline.exchange.interception.store import BorrowedInterception
 
     has_said: list[str] = []
 
@@ -328,8 +328,8 @@ def counter(data: str | None) -> RequestCounter:
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
     """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
-    from sightline.exchange.final_body import final_body
-    from sightline.exchange.interception_store import KeptInterception
+    from sightline.exchange.interception.final_body import final_body
+    from sightline.exchange.interception.store import KeptInterception
 
     _, masks = KeptInterception(data_folder(data)).read()
     body = final_body(prepared.body, prepared.dialect, prepared.choice.model, masks, session=session)
@@ -389,7 +389,7 @@ async def open_relay(
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
     """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
     is sent, and this is called."""
-    from sightline.exchange.interception_store import BorrowedInterception
+    from sightline.exchange.interception.store import BorrowedInterception
 
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:

@@ -44,18 +44,17 @@ from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.client_response import RequestHandler
 from sightline.exchange.engine import Engine
-from sightline.exchange.holds import Holds
 from sightline.exchange.hub import Hub
-from sightline.exchange.interception_store import KeptInterception
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.store import KeptInterception
+from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.memory import Memory, save_regularly
 from sightline.exchange.recording.library import Library
-from sightline.exchange.recording.records import Records
+from sightline.exchange.recording.records import Records, Retention
 from sightline.exchange.relay import Relay
 from sightline.exchange.replay_handler import ReplayHandler
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.resend import Resender, ResendSources
-from sightline.exchange.retention import Retention
-from sightline.exchange.viewer import Viewer
 from sightline.filters.expression import Expression
 from sightline.gateway.gateway import Gateway
 from sightline.gateway.models import list_models

@@ -10,7 +10,7 @@ from sightline.errors import Code, Fault
 if TYPE_CHECKING:
     from sightline.app.configuration import Configuration
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.observed_hub import Telling
+    from sightline.exchange.recorder import FactObserver
     from sightline.exchange.recording.exchange_record import RecordedExchange
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply
@@ -125,7 +125,7 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     return _exit_code(reply)
 
 
-def _telling(view: "AnswerView") -> "Telling":
+def _telling(view: "AnswerView") -> "FactObserver":
     """Report attempts and losses as they come."""
     from sightline.model.exchange import AttemptStarted, Translated
 

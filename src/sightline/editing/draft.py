@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import cached_property
+from typing import Generic, Protocol, Self, TypeVar
 
 from sightline.editing.changes import apply_operation
 from sightline.editing.deletions import edit_refusal, parent_of
@@ -143,13 +144,33 @@ class Draft:
         return Draft(first._replace(names=names), self.dialect, self.model, self.first)
 
 
-class Editing:
+class Editable(Protocol):
+    """A document that never changes: an edit gives another one."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it keeps in memory, at most."""
+        ...
+
+    def with_edit(self, operation: Edit) -> Self:
+        """The document after an edit; the same one if that changes nothing."""
+        ...
+
+    def release_caches(self) -> None:
+        """Free what can be computed again; called when the document moves into the undo history."""
+        ...
+
+
+D = TypeVar("D", bound=Editable)
+
+
+class Editing(Generic[D]):
     """The history of one document under edit: what it is now, and the steps back and forth."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: D) -> None:
         self.draft = draft
-        self._past: list[Draft] = []
-        self._future: list[Draft] = []
+        self._past: list[D] = []
+        self._future: list[D] = []
 
     @property
     def can_undo(self) -> bool:
@@ -162,17 +183,17 @@ class Editing:
         return bool(self._future)
 
     @property
-    def earlier(self) -> tuple[Draft, ...]:
+    def earlier(self) -> tuple[D, ...]:
         """The drafts that undo leads to, the oldest first."""
         return tuple(self._past)
 
-    def copy(self) -> "Editing":
+    def copy(self) -> "Editing[D]":
         """The same history, to try something on."""
         again = Editing(self.draft)
         again._past, again._future = self._past[:], self._future[:]
         return again
 
-    def apply(self, operation: AnyOperation) -> Draft:
+    def apply(self, operation: AnyOperation) -> D:
         """Do it, and give the draft as it is then; a fault leaves everything as it was."""
         match operation:
             case Undo():
@@ -189,7 +210,7 @@ class Editing:
                     self._forget()
         return self.draft
 
-    def _step(self, source: list[Draft], target: list[Draft], word: str) -> None:
+    def _step(self, source: list[D], target: list[D], word: str) -> None:
         if not source:
             raise Fault(
                 Code.INVALID_REQUEST, f"there is nothing to {word}", hint="The document is as it stands.", status=409

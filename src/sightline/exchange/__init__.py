@@ -1,5 +1,6 @@
-"""Drives the pure cores with real time and real connections: compose, write, send, read, fold.
+"""One request's whole way: routed, translated, held, sent, read, answered and recorded.
 
-It may import everything below. Every caller of ours sends through it, so that what is shown, counted and recorded is
-the same for all of them.
+`run.run_exchange` is that way from top to bottom, `exchange.Exchange` the state of one request, `relay.Relay` starts
+exchanges, `engine.Engine` sends the requests of our own callers by it. It may import web, store, transport and the
+pure packages. It knows no feature: chat, agent and evals call it, and it never calls them.
 """

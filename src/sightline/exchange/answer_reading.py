@@ -1,4 +1,4 @@
-"""An answer of the relay, heard by a caller of our own: its events as they come, and the reply that they amount to."""
+"""Reads a response for a caller of our own: its events as they come, and the reply that they make."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -9,8 +9,7 @@ import msgspec
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.answers import header
-from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.client_response import ClientResponse, header
 from sightline.model.events import Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
@@ -60,7 +59,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: Heard) -> Repl
 
 
 def refuse(relayed: ClientResponse) -> None:
-    """Raise what is told in place of an answer, and what makes one unreadable for us."""
+    """Raise the fault of a response that is an error, or that cannot be read because it is compressed."""
     if relayed.fault is not None and relayed.status >= 400:
         raise relayed.fault
     coding = header(tuple(relayed.headers), b"content-encoding").strip().lower()

@@ -1,6 +1,6 @@
-"""Why work that is cancelled is cancelled: asyncio tells a task that it is to end, and not what for.
+"""Why a request is cancelled: asyncio cancels a task without a reason.
 
-Whoever may cancel a request of our own opens a `Cancellation` around it. It lives in the context of the task, so that
+Code that may cancel a request of our own opens a `Cancellation` around it. It lives in the context of the task, so that
 every task that is started inside has the same one, and what is recorded at the end can name the reason. The request of
 a client has none: it is cancelled when its client has gone.
 """
@@ -13,7 +13,7 @@ from sightline.errors import CancelReason
 
 
 class Cancellation:
-    """The reason so far; it is set before the work is cancelled."""
+    """The reason. Set it before the work is cancelled."""
 
     def __init__(self, reason: CancelReason) -> None:
         self.reason: CancelReason = reason
@@ -35,7 +35,7 @@ def cancellation(reason: CancelReason) -> Iterator[Cancellation]:
 
 @contextmanager
 def own_request() -> Iterator[None]:
-    """The same for a request of our own that nobody has opened one for: then the program itself is interrupted."""
+    """The same for a request of our own without one: only an interrupt of the program can cancel that."""
     if _CURRENT.get() is not None:
         yield
         return

@@ -1,4 +1,4 @@
-"""A client's request as the server understood it, before anything was decided about it."""
+"""The request of a client, or of a caller of our own, as it was read."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,18 +12,25 @@ from sightline.transport.retry import LONGEST_WAIT
 
 TextHeaders = tuple[tuple[str, str], ...]
 
+HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
+)
+"""Headers of one connection, which are not passed on."""
+
+SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
+"""Headers by which clients say which of their requests belong together."""
+
 
 class ClientRequest(msgspec.Struct, frozen=True):
     """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
 
     `headers` are as they came, in order, in latin-1; `path` and `query` as the client wrote them, behind any prefix.
-    `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
-    large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
-    rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
-    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
-    the chat or the run that it is part of. `is_own` says that it is a request of Sightline's own and not a client's;
-    `retries` is how often it is sent again, where the caller has decided that. Without `masks` the very bytes go out,
-    whatever is kept for its session; with `expect_sha256` it is refused where another body would go out.
+    `received` is the monotonic time when its head came; `origin` the exchange that this one replays; `tokens` its
+    estimated size, if the caller has one. With `hold` it is held, whatever the rules say. `budgeted` is the plan of a
+    chat, for the record; `exchange` the id that it gets there, if the caller has made one; `max_wait` the longest wait
+    that a provider may ask for before another attempt. `conversation` is the chat or the run that it is part of.
+    `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
+    Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
     """
 
     dialect: str
@@ -66,3 +73,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
 def _headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
     """A client sends the same headers with all of its requests, so that what follows from them is worked out once."""
     return MappingProxyType({name.lower(): value for name, value in reversed(headers)})
+
+
+def session_of(request: ClientRequest) -> str:
+    """The label of its traffic: the path's, or else what the client itself says in a header."""
+    named = request.headers_by_name()
+    return request.session or next((named[name] for name in SESSIONS if named.get(name)), "")

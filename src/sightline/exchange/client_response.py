@@ -1,29 +1,34 @@
-"""The answer to a client while it is under way: its head, and its body as it comes."""
+"""The response to a client: its head and its body, and how one is made that is complete or that Sightline writes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from copy import copy
+from math import ceil
 from typing import Protocol, Self
 
+from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
+from sightline.transport.sender import RawHeaders
+from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Masking
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class ResponseBody(Protocol):
-    """What a client gets, in pieces."""
+    """The body of a response, in chunks."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces, once."""
+        """The chunks, once."""
         ...
 
     async def leave(self) -> None:
-        """Nobody wants more of it, or it has ended; nothing is left open behind it."""
+        """The client wants no more of it, or it has ended: close everything."""
         ...
 
 
 class WholeBody:
-    """A body that is here already."""
+    """A complete body."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -42,14 +47,13 @@ class WholeBody:
 
 
 class ClientResponse:
-    """An answer for the client. Leaving it before its end means that the client has gone: the provider's connection is
-    closed at once.
+    """A response for the client. To leave its `async with` early means that the client has gone: the provider's
+    connection is closed at once.
 
-    `exchange` is the id of its record, empty where there is none. A fault out of the iteration means that the answer
-    broke off where no words of its dialect can say so: the transfer must be cut off and not ended.
+    `exchange` is the id of its record, empty where there is none. A fault that the iteration raises means that the body
+    was interrupted and its dialect has no way to say so: the transfer must be aborted, not ended.
 
-    `fault` is for callers of our own, who need no dialect's words: why there is no answer, or, once that is known and
-    before the last words about it come, what the answer broke off with.
+    `fault` is for callers of our own: why there is no reply, or what interrupted it. It is set before the last bytes.
     """
 
     def __init__(
@@ -78,12 +82,78 @@ class ClientResponse:
 
 
 class RequestHandler(Protocol):
-    """Whoever answers clients: the relay to the providers, or the record."""
+    """What answers clients: the relay to the providers, or the record."""
 
     async def start(self, asked: ClientRequest) -> ClientResponse:
-        """The answer to a request; its head is here when this returns."""
+        """The response to a request; its head is complete when this returns."""
         ...
 
     async def close(self, grace: float, /) -> None:
-        """Let what is under way end within so many seconds."""
+        """Let exchanges end within this many seconds."""
         ...
+
+
+# --- making responses ---
+
+_FRAMING = frozenset(name.encode() for name in HOP_BY_HOP) | {b"content-length", b"proxy-connection"}
+_JSON = (b"content-type", b"application/json")
+EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_ARRAY: Headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+def stream_headers(asked: ClientRequest) -> Headers:
+    """The headers of a stream that is written here, in the form that its client reads."""
+    return _ARRAY if asked.wants_array else EVENT_STREAM
+
+
+def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> ClientResponse:
+    """A fault as the client's dialect says it."""
+    status, body = dialect(spoken).write_error(fault)
+    error = body.get("error")
+    if isinstance(fault.details, dict) and isinstance(error, dict) and fault.details.get("code") == RESEND:
+        error["code"] = RESEND
+    headers: Headers = [_JSON]
+    if fault.retry_after is not None:
+        headers.append((b"retry-after", str(ceil(fault.retry_after)).encode()))
+    return whole(exchange, status, headers, encode(body), own, fault=fault)
+
+
+RESEND = "previous_response_not_found"
+"""The code upon which a client of the Responses API sends its whole history again."""
+
+
+def whole(
+    exchange: str, status: int, headers: Headers, body: bytes, own: Headers, *, fault: Fault | None = None
+) -> ClientResponse:
+    """An answer that is here already; `fault` is what it says, where it is no answer."""
+    size = (b"content-length", str(len(body)).encode())
+    return ClientResponse(exchange, status, [*headers, size, *own], WholeBody(body), fault=fault)
+
+
+def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
+    """The provider's headers that are for the client; how the body is framed is said anew."""
+    named = {
+        word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")
+    }
+    passed = [
+        (name, value)
+        for name, value in headers
+        if (low := name.lower()) not in _FRAMING and low not in named and not low.startswith(b"x-sightline-")
+    ]
+    return [(name, without(value, secrets)) for name, value in passed] if secrets else passed
+
+
+def without(data: bytes, secrets: tuple[str, ...]) -> bytes:
+    """Bytes that are all here, without these secrets."""
+    masking = Masking(secrets)
+    return masking.feed(data) + masking.close()
+
+
+def header(headers: RawHeaders, wanted: bytes) -> str:
+    """The first value of a header, nothing where it is absent."""
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), "")
+
+
+def without_coding(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """The headers of a body whose coding was undone."""
+    return [(name, value) for name, value in headers if name.lower() != b"content-encoding"]

@@ -1,4 +1,4 @@
-"""The engine: requests of our own callers go out here, as clients' do, and come back as events and a reply."""
+"""The engine: sends the requests of our own callers as exchanges, and returns events and a reply."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from sightline.exchange.answer_reading import Heard, refuse
 from sightline.exchange.answer_reading import read_answer as hear
 from sightline.exchange.cancellation import own_request
 from sightline.exchange.memory import Memory
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.own_calls import count, question
 from sightline.exchange.prepare import SESSION, Prepared
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay
 from sightline.exchange.request_counter import RequestCounter
@@ -41,7 +41,7 @@ class Engine:
     """Sends what was prepared, through the relay that clients' requests take, here or in the running server, and so on
     record.
 
-    `aside` is a relay that records nothing: by it the embedded model is asked for what nobody wants to see again.
+    `aside` is a relay that records nothing: the embedded model counts tokens by it.
     `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
     """
 
@@ -54,7 +54,7 @@ class Engine:
     limits: Limits | None = None
 
     def estimate(self, prepared: Prepared) -> Estimate:
-        """How many tokens the prompt has, as far as can be said without asking anybody."""
+        """How many tokens the prompt has, estimated here."""
         return self.counter.estimate(prepared.choice, prepared.request)
 
     def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:
@@ -101,7 +101,7 @@ class Engine:
         session: str = SESSION,
         hold: bool = False,
         waits: bool = True,
-        noted: Telling | None = None,
+        noted: FactObserver | None = None,
         budgeted: tuple[JsonObject, ...] = (),
         exchange: str = "",
         max_wait: float = LONGEST_WAIT,
@@ -164,7 +164,7 @@ class Engine:
             self.counter.learn(prepared.choice, prepared.request, reply.usage)
 
 
-def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
+def _attempts(tried: Tried, also: FactObserver | None = None) -> FactObserver:
     def on_fact(noted: FactEntry) -> None:
         if isinstance(noted.fact, AttemptStarted):
             tried(noted.fact)

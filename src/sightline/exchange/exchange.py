@@ -1,116 +1,179 @@
-"""One request's way through: what was decided about it, what its time went to, and how it is cut short."""
+"""One exchange: a client's request with its route, its phase and its recorder, from its arrival to its end.
+
+What changes while a request is served is kept here and nowhere else.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
-from sightline.exchange.answers import refusal
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, Headers
-from sightline.exchange.keepalive import HoldSignal
-from sightline.exchange.observed_hub import Telling
-from sightline.exchange.recorder import Recorder
-from sightline.exchange.stream_pump import StreamPump
+from sightline.exchange.client_response import ClientResponse, Headers, refusal
+from sightline.exchange.hub import Hub
+from sightline.exchange.phase import TRANSITIONS, ExchangeEnd, ExchangePhase, FailedEnd
+from sightline.exchange.recorder import FactObserver, Recorder
 from sightline.transport.clock import Clock
 
 
-class Journey:
-    """`secrets` are those of the providers' settings; `reason` is why it was cut off here; `losses` is how much of the
-    request its provider does not get. `noted` is told what happens on its way. `is_stopped` says that its answer is
-    looked at here before it goes on."""
+class Exchange:
+    """`secrets` are the configured keys, which no client may see; `losses` counts what translations lost of request and
+    reply. `sent_body` is the body that went to the provider, after content decoding. `abort_reason` says why the
+    exchange was aborted by this server and not by its client.
+
+    With `holds_calls` the whole response is read before the client gets any of it, because its tool calls may be held.
+    `on_streamed` is called when a response that streamed to the client has ended.
+    """
 
     def __init__(
         self,
-        asked: ClientRequest,
+        request: ClientRequest,
         exchange: str,
+        hub: Hub,
         clock: Clock,
-        secrets: tuple[str, ...],
-        ended: Callable[["Journey"], None],
-        noted: Telling | None = None,
+        secrets: tuple[str, ...] = (),
+        *,
+        observer: FactObserver | None = None,
+        on_streamed: Callable[["Exchange"], None] | None = None,
     ) -> None:
-        self.asked = asked
-        self.exchange = exchange
-        self.noted = noted
-        self.live: Recorder | None = None
-        self.choice: ModelChoice | None = None
+        self.request = request
+        self.id = exchange
         self.secrets = secrets
+        self.phase = ExchangePhase.RECEIVED
+        self.recorder = Recorder(request, exchange, hub, clock, secrets, observer)
         self.losses = 0
-        self.sent = b""
-        """The body as it went to the provider, after content decoding."""
-        self.reason: Fault | None = None
-        self.is_stopped = False
+        self.sent_body = b""
+        self.abort_reason: Fault | None = None
+        self.holds_calls = False
         self.task = asyncio.current_task()
+        self._choice: ModelChoice | None = None
         self._clock = clock
-        self._waited = self._since = 0.0
-        self._depth = 0
-        self._passing: StreamPump | None = None
-        self._ended = ended
+        self._waited = self._wait_began = 0.0
+        self._wait_depth = 0
+        self._abort_stream: Callable[[Fault], None] | None = None
+        self._response_end: ExchangeEnd | None = None
+        self._on_streamed = on_streamed
 
-    @cached_property
-    def patience(self) -> HoldSignal:
-        """Whether somebody is waited for; most journeys never need to know."""
-        return HoldSignal()
+    # --- its route and its phase ---
 
     @property
-    def chosen(self) -> ModelChoice:
-        """Where it goes, once that is decided."""
-        assert self.choice is not None
-        return self.choice
+    def choice(self) -> ModelChoice:
+        """The provider and the model that it goes to, once it is routed."""
+        assert self._choice is not None
+        return self._choice
+
+    @choice.setter
+    def choice(self, choice: ModelChoice) -> None:
+        self._choice = choice
+
+    def enter(self, phase: ExchangePhase) -> None:
+        """Go on to another phase; a RuntimeError where that one cannot follow."""
+        if phase not in TRANSITIONS[self.phase]:
+            raise RuntimeError(f"exchange {self.id} cannot go from {self.phase} to {phase}")
+        self.phase = phase
 
     @property
-    def is_passing(self) -> bool:
-        """Whether its answer streams to the client now."""
-        return self._passing is not None and not self.is_stopped
+    def is_over(self) -> bool:
+        """Whether its end is on record."""
+        return self.phase.is_end
 
-    def passes(self, passing: StreamPump) -> None:
-        """Its answer begins to stream."""
-        self._passing = passing
+    def end(self, end: ExchangeEnd) -> None:
+        """Record how it ended."""
+        self.enter(end.phase)
+        self.recorder.record_end(end)
 
-    def is_done(self) -> None:
-        """Its answer has ended, one way or the other."""
-        if not self.is_stopped:
-            self._ended(self)
+    def end_response(self, end: ExchangeEnd) -> None:
+        """The provider's response ended like this. So did the exchange, unless the response's tool calls may be held:
+        then `conclude` ends it once that is decided."""
+        if self.holds_calls:
+            self._response_end = end
+        else:
+            self.end(end)
+
+    def settle_response(self) -> None:
+        """The whole response is here: its frames can be recorded before a user sees its tool calls."""
+        if self._response_end is not None:
+            self.recorder.settle(self._response_end)
+
+    def conclude(self) -> None:
+        """End as the response did, if it has ended and the exchange has not."""
+        if self._response_end is not None and not self.is_over:
+            self.end(self._response_end)
+
+    def refuse(self, fault: Fault) -> ClientResponse:
+        """The fault as a response in the client's dialect. The exchange fails with it, unless it is over."""
+        fault.message = self.recorder.redaction.text(fault.message)
+        response = refusal(self.request.dialect, fault, [], self.id)
+        if not self.is_over:
+            self.end(FailedEnd(fault, response.status))
+        response.headers += self.own_headers()
+        return response
+
+    # --- a response that streams ---
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether its response streams to the client now."""
+        return self._abort_stream is not None and not self.holds_calls
+
+    def stream(self, abort: Callable[[Fault], None]) -> None:
+        """Its response begins to stream; `abort` ends that."""
+        self._abort_stream = abort
+
+    def end_stream(self) -> None:
+        """Its response has streamed to an end."""
+        if self._on_streamed is not None and not self.holds_calls:
+            self._on_streamed(self)
 
     def abort(self, reason: Fault) -> None:
-        """End it now; its client is told why."""
-        if self._passing is not None and not self.is_stopped:
-            self._passing.abort(reason)
+        """End it now and tell its client why."""
+        if self._abort_stream is not None and not self.holds_calls:
+            self._abort_stream(reason)
         elif self.task is not None:
-            self.reason = reason
+            self.abort_reason = reason
             self.task.cancel()
 
-    def waiting(self) -> "Journey":
-        """For a `with`: what passes meanwhile is others' time."""
+    # --- its time ---
+
+    def waiting(self) -> "Exchange":
+        """For a `with`: the time inside it is the provider's or the user's, and not overhead of this server."""
         return self
 
     def __enter__(self) -> None:
-        if not self._depth:
-            self._since = self._clock.monotonic()
-        self._depth += 1
+        if not self._wait_depth:
+            self._wait_began = self._clock.monotonic()
+        self._wait_depth += 1
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:  # else it is within a wait that is longer
-            self._waited += self._clock.monotonic() - self._since
+        self._wait_depth -= 1
+        if not self._wait_depth:  # else a longer wait goes on around this one
+            self._waited += self._clock.monotonic() - self._wait_began
+
+    @contextmanager
+    def waiting_for_user(self) -> Iterator[None]:
+        """For a `with`: inside it the exchange waits for a user, or for a reply that a user may have to see."""
+        self.user_awaited.set()
+        try:
+            with self.waiting():
+                yield
+        finally:
+            self.user_awaited.clear()
+
+    @cached_property
+    def user_awaited(self) -> asyncio.Event:
+        """Set while a user is waited for, so that the client's connection is kept alive. Most exchanges need none."""
+        return asyncio.Event()
 
     def own_headers(self) -> Headers:
-        """The headers that every answer of an exchange gets from us; its id only if it is on record."""
+        """The headers that Sightline adds to every response; the exchange's id only if it is on record."""
         now = self._clock.monotonic()
-        waiting = now - self._since if self._depth else 0.0
-        overhead = max(0.0, now - self.asked.received - self._waited - waiting) * 1000
+        waiting = now - self._wait_began if self._wait_depth else 0.0
+        overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
         headers: Headers = [(b"x-sightline-overhead-ms", f"{overhead:.3f}".encode())]
-        if self.live is not None and self.live.ensure_recorded():
-            headers.insert(0, (b"x-sightline-exchange", self.exchange.encode()))
+        if self.recorder.ensure_recorded():
+            headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
         return headers
-
-    def refuse(self, live: Recorder, fault: Fault) -> ClientResponse:
-        """The fault, in the words of the client's dialect and on the record."""
-        fault.message = live.redaction.text(fault.message)
-        answer = refusal(self.asked.dialect, fault, [], self.exchange)
-        live.fail(fault, answer.status)
-        answer.headers += self.own_headers()
-        return answer

@@ -1,11 +1,11 @@
-"""Every fact as it becomes true: into the record first, then to whoever watches; and what is only announced."""
+"""The hub: writes facts to the store, then to everything that watches; and announces news that is not recorded."""
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
@@ -13,30 +13,25 @@ from sightline.model.json import JsonObject
 from sightline.store.digest import ReplyText
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 
-if TYPE_CHECKING:
-    from sightline.agent.core.facts import RunFact
-    from sightline.agent.core.output import ToolOutcome
-    from sightline.agent.core.steps import RunnableCall
-
 _LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[Entry]], None]
 Hear = Callable[[ReplyText], None]
 
 SOON = 0.1
-"""Seconds in which an answer may come before the request alone is written down."""
+"""Seconds in which a response may come before the request is written without it."""
 
 TRY_AGAIN = 1.0
 """Seconds between two attempts to write down what the store did not take."""
 
 MOST_OWED = 64 << 20
-"""So many bytes wait in memory for a store that takes nothing; what is more is not recorded."""
+"""How many bytes wait in memory while the store fails; what exceeds that is not recorded."""
 
 _SMALL = 4096
 _MOST_LOST = 10_000
 
 MOST_WAITING = 10_000
-"""A watcher that is further behind is let go: it can ask for what it has missed."""
+"""A watcher that is further behind is disconnected; it can ask for what it has missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +104,10 @@ class FactQueue:
 
 
 class PendingWrite(Protocol):
-    """Whoever has facts that are not written down yet."""
+    """A recorder with facts that are not written yet."""
 
     def commit(self) -> None:
-        """Write them down."""
+        """Write them."""
         ...
 
 
@@ -120,21 +115,9 @@ RUN_PREFIX = "r_"
 """What the names of runs begin with."""
 
 
-class RunObserver(Protocol):
-    """Whoever follows runs from outside, such as an exporter of traces."""
-
-    def observe_run(self, run: str, facts: "Sequence[tuple[float, RunFact]]", fresh: int) -> None:
-        """The facts of a run with their times, the last `fresh` of which were just written down."""
-        ...
-
-    def observe_tool(self, run: str, call: "RunnableCall", began: float, ended: float, outcome: "ToolOutcome") -> None:
-        """A tool of a run was run."""
-        ...
-
-
 class Hub:
-    """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
-    for the search. `watching` are those who are told, and stays the same list."""
+    """Writes facts by `record` of the store, and shows them to the watchers. `hear` is the store's too: it takes the
+    text of replies, for the search. `watching` is always the same list."""
 
     def __init__(self, record: Record, hear: Hear | None = None) -> None:
         self._record = record
@@ -143,7 +126,8 @@ class Hub:
         self._overdue: set[PendingWrite] = set()
         self._is_timed = False
         self.watching: list[FactQueue] = []
-        self.observer: RunObserver | None = None
+        self.observer: object | None = None
+        """What follows runs from outside; the agent's room says what that must be able to do."""
         self._is_closed = False
         self._owed: deque[Sequence[Entry]] = deque()
         """What could not be written down yet, in its order."""
@@ -206,7 +190,7 @@ class Hub:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return  # whoever has no loop records the next time without this
+            return  # without a loop, the next record tries again
         if not self._is_owing:
             self._is_owing = True
             loop.call_later(TRY_AGAIN, self._settle)
@@ -220,21 +204,21 @@ class Hub:
                 self._try_again_later()  # what is wrong is in the log already
 
     def show(self, noted: FactEntry) -> None:
-        """Tell a fact that is not recorded yet: a frame, as it comes."""
+        """Show a fact that is not recorded yet: a frame, as it comes."""
         for watch in self.watching[:]:
             watch.tell(noted)
 
     def announce(self, event: str, value: JsonObject) -> None:
-        """Tell news of this kind. Nothing is recorded, and who does not watch misses it."""
+        """Show news of this kind to the watchers. Nothing is recorded."""
         if self.watching:
             announced = Announced(event, value)
             for watch in self.watching[:]:
                 watch.tell(announced)
 
     def expect(self, unwritten: PendingWrite) -> None:
-        """See to it that its facts are written down soon, if it does not do so before: at once where somebody watches.
+        """Have its facts written soon, unless it writes them before; at once where there is a watcher.
 
-        Most answers that are made up quickly are written down once and not twice.
+        So a response that comes quickly is written together with its request.
         """
         if self.watching:
             unwritten.commit()
@@ -245,12 +229,12 @@ class Hub:
             asyncio.get_running_loop().call_later(SOON, self._write)
 
     def stop_expecting(self, unwritten: PendingWrite) -> None:
-        """It has done so itself."""
+        """It has written its facts itself."""
         self._unwritten.discard(unwritten)
         self._overdue.discard(unwritten)
 
     def _write(self) -> None:
-        """Have those write that were here a while ago already; the others have some time left."""
+        """Let those write that have waited for a whole interval; the others have some time left."""
         for unwritten in list(self._overdue):
             unwritten.commit()
         self._overdue, self._unwritten = self._unwritten, self._overdue
@@ -260,11 +244,11 @@ class Hub:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody would hear of it."""
+        """Whether there is a watcher."""
         return bool(self.watching)
 
     def watch(self) -> FactQueue:
-        """Every fact from now on, in the order of its becoming true."""
+        """A watcher: every fact from now on, in order."""
         watch = FactQueue(self)
         self.watching.append(watch)
         if self._is_closed:
@@ -272,7 +256,7 @@ class Hub:
         return watch
 
     def forget(self, watch: FactQueue) -> None:
-        """Tell this one nothing more."""
+        """Remove this watcher."""
         self.watching.remove(watch)
 
     def close(self) -> None:

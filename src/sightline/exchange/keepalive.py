@@ -1,37 +1,34 @@
-"""A client that is kept waiting by a person: its stream is opened early and ticks until there is something to say.
+"""Keep-alive while a user is waited for: the client's stream is opened early and gets a frame every few seconds.
 
-Nothing can be said to who wants a whole answer. A stream can be begun, and then holds whatever is needed for its reader
-not to give up. Whatever fails later can only be told inside it.
+A client that wants a whole response gets nothing before it. Once a stream is open, a failure has no status any more and
+is reported inside the stream.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Self
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.exchange import answers
+from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers
-from sightline.exchange.interception.reply_writing import write_failed_stream, write_stream
-from sightline.exchange.reply_reader import BodyDecoder
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
+from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for
 from sightline.model.events import StreamEvent
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import decode
 
-if TYPE_CHECKING:
-    from sightline.exchange.exchange import Journey
-
 TICK = 10.0
-"""Seconds between two signs of life, and before the first: faults can have a status as long as nothing was said."""
+"""Seconds between two keep-alive frames, and before the first: until then a fault can have a status."""
 
 _EVENTS = "text/event-stream"
 
 
-def can_tick(asked: ClientRequest) -> bool:
+def can_keep_alive(asked: ClientRequest) -> bool:
     """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
     return asked.is_stream and not asked.wants_array
 
@@ -51,57 +48,32 @@ def wants_usage(asked: ClientRequest) -> bool:
         return False
 
 
-class HoldSignal:
-    """Whether a journey waits for a person now, or for a reply that one will look at."""
-
-    def __init__(self) -> None:
-        self._needed = asyncio.Event()
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether it does."""
-        return self._needed.is_set()
-
-    @contextmanager
-    def hold_open(self) -> Iterator[None]:
-        """It does, as long as this lasts."""
-        self._needed.set()
-        try:
-            yield
-        finally:
-            self._needed.clear()
-
-    async def wait_until_needed(self) -> None:
-        """Return once it does."""
-        await self._needed.wait()
-
-
 async def run_with_keepalive(
-    journey: "Journey", running: Coroutine[Any, Any, ClientResponse], clock: Clock
+    exchange: Exchange, running: Coroutine[Any, Any, ClientResponse], clock: Clock
 ) -> ClientResponse:
-    """The answer that runs; a head without it, if its client would be kept waiting by a person for too long."""
+    """The response of `running`; an open stream in its place, if a user is waited for longer than `TICK`."""
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
-            await _until(task, journey.patience.wait_until_needed())
+            await _until(task, _wait_for(exchange.user_awaited))
             if not task.done():
                 await _until(task, clock.sleep(TICK))
             if task.done():
                 return task.result()
-            if journey.patience.is_needed:
+            if exchange.user_awaited.is_set():
                 break
     except asyncio.CancelledError:
         await _abandon(task)
         raise
-    headers: Headers = [*answers.EVENT_STREAM, *journey.own_headers()]
-    ticking = KeepAliveBody(task, journey.asked, clock)
-    ticking.opened = ClientResponse(journey.exchange, 200, headers, ticking)
-    return ticking.opened
+    headers: Headers = [*client_response.EVENT_STREAM, *exchange.own_headers()]
+    body = KeepAliveBody(task, exchange.request, clock)
+    body.opened = ClientResponse(exchange.id, 200, headers, body)
+    return body.opened
 
 
 class KeepAliveBody:
-    """The body of a stream that was opened before there was an answer. `opened` is that stream, which learns what the
-    answer ended with."""
+    """The body of a stream that was opened before there was a response. `opened` is that stream; it gets the fault of
+    the response."""
 
     opened: ClientResponse
 
@@ -113,7 +85,7 @@ class KeepAliveBody:
         self._has_begun = False
         self._answer: ClientResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None
-        self._undoing: BodyDecoder | None = None
+        self._decoder: BodyDecoder | None = None
         self._is_over = False
 
     def __aiter__(self) -> Self:
@@ -135,7 +107,7 @@ class KeepAliveBody:
                 self._is_over = True
                 return await self._as_stream(answer)
             coding = _header(answer, b"content-encoding")
-            self._undoing = None if coding in ("", "identity") else BodyDecoder(coding)
+            self._decoder = decoder_for(coding)
             self._pieces = aiter(answer)
         assert self._pieces is not None
         try:
@@ -147,17 +119,17 @@ class KeepAliveBody:
         while True:
             try:
                 piece = await anext(pieces)
-            except Fault as fault:  # a coded stream has no place for it; this one, which is not coded, has
+            except Fault as fault:  # a compressed stream has no place for it, but this one is not compressed
                 self._is_over = True
                 return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
-            if data := piece if self._undoing is None else self._undoing.feed(piece):
+            if data := piece if self._decoder is None else self._decoder.feed(piece):
                 return data
 
     async def _as_stream(self, answer: ClientResponse) -> bytes:
-        """A whole answer, which is an error or comes from who does not stream, as the stream that was begun."""
+        """A whole response, an error for example, as the rest of the stream that was opened."""
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
-        plain = body if coding in ("", "identity") else BodyDecoder(coding).feed(body)
+        plain = decode_body(coding, body)
         spoken = self._asked.dialect
         if answer.status >= 400:
             self.opened.fault = answer.fault or _fault_in(spoken, answer.status, plain)
@@ -171,13 +143,13 @@ class KeepAliveBody:
         return Client(include_usage=has_usage, id=self.opened.exchange, model=self._asked.model, created=created)
 
     async def leave(self) -> None:
-        """The client is done, or gone."""
+        """The client has read everything, or has gone."""
         self._is_over = True
         await _abandon(self._task)
 
 
 def _header(answer: ClientResponse, name: bytes) -> str:
-    return answers.header(tuple(answer.headers), name).strip().lower()
+    return client_response.header(tuple(answer.headers), name).strip().lower()
 
 
 def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
@@ -192,8 +164,12 @@ def _events_in(spoken: str, plain: bytes) -> list[StreamEvent]:
     return [*hearing.feed(plain), *hearing.close()]
 
 
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
+
+
 async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any, None]) -> None:
-    """Wait for the first of the two; the other one does not outlive that."""
+    """Wait for the first of the two, and cancel `other`."""
     waiting = asyncio.get_running_loop().create_task(other)
     try:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -203,7 +179,7 @@ async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any
 
 
 async def _abandon(task: "asyncio.Task[ClientResponse]") -> None:
-    """The client has gone: what runs for it ends, and what came of it is closed."""
+    """The client has gone: cancel the task, and close its response."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled() and task.exception() is None:

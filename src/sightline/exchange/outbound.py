@@ -15,7 +15,7 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
 from sightline.exchange.prepare import target_of
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
@@ -26,11 +26,6 @@ from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
 from sightline.wire.secrets import parameters
-
-HOP_BY_HOP = frozenset(
-    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
-)
-"""They speak of one connection and end with it."""
 
 _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")
@@ -48,6 +43,14 @@ class Outbound(msgspec.Struct, frozen=True):
     body: bytes
     report: Report | None = None
     client: Request | None = None
+
+    def with_body(self, body: bytes) -> "Outbound":
+        """The same request with another body, after a mask or a user has changed it. It is sent without coding."""
+        if body == self.body:
+            return self
+        headers = tuple(each for each in self.request.headers if each[0].lower() != "content-encoding")
+        request = replace(self.request, headers=headers, body=body)
+        return msgspec.structs.replace(self, request=request, body=body)
 
 
 class PassThrough:
@@ -140,7 +143,7 @@ def dialect_key(spoken: str) -> str:
 
 
 def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that a provider's settings bring along and that nobody else may see."""
+    """The secrets in a provider's settings, which only this provider may see."""
     named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
     headers = (value for name, value in provider.headers.items() if is_secret_header(name))
     query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
@@ -220,7 +223,7 @@ def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 
 def _readable_codings(codings: str) -> str:
-    """The codings that the client takes and that we can read along; what nobody can read is on no record."""
+    """Those of the client's content codings that we can read too; what we cannot read is on no record."""
     named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
     if all(name in READABLE for name in named):
         return codings

@@ -23,7 +23,7 @@ SESSION = "ask"
 """How exchanges of a caller that gives them no other name are labelled."""
 
 _MOST_BY_DEFAULT = 8192
-"""The limit of a reply where the dialect demands one and nobody has said any."""
+"""The limit of a reply where the dialect demands one and none is set."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Prepared:
         return hashlib.sha256(self.body).hexdigest()
 
     def with_body(self, body: bytes) -> "Prepared":
-        """The same with the body that masks made of it, for whoever shows or counts it. It is not for sending: masks
+        """The same with the body that masks made of it, to show or count it. Do not send it: masks
         would be put on it again."""
         if body == self.body:
             return self

@@ -1,15 +1,17 @@
-"""One exchange while it lives: its facts in their order and time, written down at the points that matter."""
+"""The recorder of one exchange: collects its facts with their order and time, and writes them to the store."""
 
 import logging
 from collections.abc import Callable
 from hashlib import sha256
+from typing import TypeAlias, assert_never
 
 from msgspec.structs import replace
 
-from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.caller import identify_caller
+from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.exchange.hub import Hub
+from sightline.exchange.phase import CancelledEnd, DroppedEnd, ExchangeEnd, FailedEnd, FinishedEnd
+from sightline.exchange.redaction import identify_caller
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -39,85 +41,103 @@ _LOG = logging.getLogger(__name__)
 _MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
 
 
-class Recorder:
-    """Facts wait here until the next commit; frames until the last one. `secrets` are kept out of all of them."""
+FactObserver: TypeAlias = Callable[[FactEntry], None]
+"""Gets each fact of one exchange but its frames, once it is on record."""
 
-    def __init__(self, asked: ClientRequest, exchange: str, hub: Hub, clock: Clock, secrets: tuple[str, ...]) -> None:
+
+class Recorder:
+    """Keeps facts in memory until the next commit, and frames until the end. `secrets` are left out of all of them.
+
+    `observer` is the caller's, where the request is one of our own. It gets each fact even if the store does not take
+    it. Frames are not observed: the caller reads the response itself.
+    """
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        exchange: str,
+        hub: Hub,
+        clock: Clock,
+        secrets: tuple[str, ...],
+        observer: FactObserver | None = None,
+    ) -> None:
         self.exchange = exchange
-        self.asked = asked
-        self.sha256 = sha256(asked.body).hexdigest()
-        caller = identify_caller(asked.headers, asked.path, asked.query, secrets)
+        self.request = request
+        self.sha256 = sha256(request.body).hexdigest()
+        caller = identify_caller(request.headers, request.path, request.query, secrets)
         self.redaction = caller.redaction
-        self.is_over = False
         self.is_recorded = False
-        """Whether the store has taken it, so that its id means something to whoever asks for it."""
+        """Whether the store has taken its first facts, so that its id can be looked up."""
         self._is_lost = False
         self._hub = hub
+        self._observer = observer
         self._clock = clock
         self._waiting: list[Entry] = []
         self._count = self._frames = 0
         self._masking = self.redaction.masking()
         self._reply = sha256()
-        self._near = asked.session or caller.session or f"{caller.program} {asked.model}".strip()
+        self._near = request.session or caller.session or f"{caller.program} {request.model}".strip()
         self._attempted = clock.monotonic()
         self._first_byte = 0.0
         self._status = 0
         self._headers: TextHeaders = ()
-        self._is_settled = self._is_postponed = False
-        self._postponed: tuple[Callable[[], Fact], Reply | None] | None = None
-        self.keep(self.sha256, asked.body)
+        self._is_settled = False
+        self.keep(self.sha256, request.body)
         self._note(
             Received(
-                asked.dialect,
-                asked.model,
+                request.dialect,
+                request.model,
                 self.sha256,
-                asked.session,
+                request.session,
                 caller.client,
                 caller.address,
-                asked.is_stream,
+                request.is_stream,
                 caller.headers,
-                asked.origin,
-                asked.conversation,
+                request.origin,
+                request.conversation,
             )
         )
-        for told in asked.budgeted:
-            self._note(Budgeted(told))
+        for plan in request.budgeted:
+            self._note(Budgeted(plan))
 
     # --- what happens ---
 
     def keep(self, digest: str, data: bytes) -> None:
-        """A body that a fact names."""
+        """Store a body that a fact names by its hash."""
         self._waiting.append(BodyEntry(digest, data, self._near))
 
     def record_translation(self, dialect: str, digest: str, report: Report) -> None:
-        """The request, or the reply, was put into another dialect."""
+        """The request, or the reply, was translated into another dialect."""
         self._note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
 
     def keep_body(self, data: bytes) -> str:
-        """Another body than the client's; the hash by which a fact can name it."""
+        """Store a body that is not the client's own; returns its hash, by which a fact can name it."""
         digest = sha256(data).hexdigest()
         self.keep(digest, data)
         return digest
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
-        """It is about to be sent."""
+        """The request is about to be sent."""
         self._attempted = self._clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
         self._note(attempt)
-        self._hub.expect(self)
+        if self._observer is None:
+            self._hub.expect(self)
+        else:
+            self.commit()  # the observer learns of it now
 
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        """The head of an answer is here."""
+        """The head of a response has arrived."""
         self._status = status
-        told = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
-        self._headers = self.redaction.headers(told)
+        text = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+        self._headers = self.redaction.headers(text)
 
     def record_chunk(self, data: bytes) -> None:
-        """A piece of the answer came."""
+        """A chunk of the response has arrived, after content decoding."""
         elapsed = self._clock.monotonic()
         if not self._first_byte:
-            self._first_byte = elapsed - self.asked.received
+            self._first_byte = elapsed - self.request.received
         if shown := self._masking.feed(data):
             self._frame(shown, elapsed)
 
@@ -128,27 +148,25 @@ class Recorder:
         if self._hub.watching:
             self._hub.show(noted)
 
-    # --- what a person does ---
+    # --- what a user does ---
 
     def record_hold(self, held: Held) -> None:
-        """It waits for a person; whoever looks at it now finds it on record. A fault if it cannot be written down: it
-        would wait for someone who cannot see it."""
+        """The exchange waits for a user. Raises a fault if that cannot be recorded: no user could see it then."""
         self._note(held)
         waiting = self._waiting[:]
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
-            raise _unseen(trouble)
+            raise _hold_not_recorded(trouble)
 
     def keep_reply_document(self, digest: str, data: bytes) -> None:
-        """A document that was made of a reply. One that repeats a secret is not kept: its hash says what was shown."""
+        """Store a document that was made of a reply, unless it repeats a secret: then its hash alone is recorded."""
         masking = self.redaction.masking()
         masking.feed(data)
         if not masking.has_found:
             self.keep(digest, data)
 
     def record_edit(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
-        """The body is another one, which is on record before anybody is told; a fault if it cannot be written down, and
-        then nothing has happened."""
+        """A user changed the body. Raises a fault if that cannot be recorded, and then nothing has changed."""
         waiting, count = self._waiting[:], self._count
         (self.keep_reply_document if of_reply else self.keep)(after, data)
         self._note(Edited(operation, before, after))
@@ -157,120 +175,91 @@ class Recorder:
             raise _edit_not_recorded(trouble)
 
     def record_masking(self, before: str, after: str, data: bytes) -> None:
-        """Masks made another body of it, which goes out whether or not it can be written down."""
+        """Masks changed the body. It is sent whether or not that can be recorded."""
         self.keep(after, data)
         self._note(Edited("mask", before, after))
         self.commit()
 
     def record_release(self, digest: str) -> None:
-        """A person let it go, having seen the body with this hash."""
+        """A user released it, having seen the body with this hash."""
         self._note(Released(digest))
         self.commit()
 
     def record_reply(self, reply: Reply) -> None:
-        """The client gets a reply that a person wrote or changed."""
+        """The client gets a reply that a user wrote or changed."""
         self._note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
         self.commit()
 
-    def drop(self, reason: str) -> None:
-        """A person, or a rule, refused it."""
-        self._end(lambda: Dropped(self.redaction.text(reason)))
+    # --- its end ---
 
-    # --- how it ends ---
-
-    def postpone(self) -> None:
-        """The end of the answer is not yet the end of the exchange: a person may have to look at it first."""
-        self._is_postponed = True
-
-    def reopen(self) -> None:
-        """The answer is here, and the exchange goes on. What came is settled and can be written down."""
-        if self._is_postponed:
-            self._is_postponed = self.is_over = False
-            if self._postponed is not None:
-                self._settle(self._postponed[1])
-
-    def conclude(self) -> None:
-        """It ends as its answer did, after all."""
-        self.reopen()
-        ending, self._postponed = self._postponed, None
-        if ending is not None:
-            self._end(*ending)
-
-    def finish(self, reply: Reply, *, warning: str = "") -> None:
-        """The answer is whole."""
-        choice = reply.choice
-        self._end(
-            lambda: ExchangeFinished(
-                choice.finish or ("" if warning else "stop"),  # what was not read may have ended in any way
-                self._status,
-                self._headers,
-                self._reply.hexdigest(),
-                reply.model or "",
-                _bare(reply.usage),
-                tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
-                self._first_byte,
-                self._seconds_since_received(),
-                self.redaction.text(warning),
-            ),
-            reply,
-        )
-
-    def fail(self, fault: Fault, status: int = 0, usage: Usage | None = None) -> None:
-        """It ended in a fault; `status` is what the client gets where that is not the provider's."""
-        self._end(
-            lambda: ExchangeFailed(
-                fault.code.value,
-                self.redaction.text(fault.message),
-                self.redaction.text(fault.hint),
-                status or self._status,
-                self._headers,
-                self._reply.hexdigest() if self._status else "",
-                _bare(usage),
-                self._first_byte,
-                self._seconds_since_received(),
-            )
-        )
-
-    def cancel(self, reason: CancelReason) -> None:
-        """Nobody waits for it any more."""
-        self._end(lambda: ExchangeCancelled(reason))
-
-    def _end(self, make: Callable[[], Fact], reply: Reply | None = None) -> None:
-        """Only the first end counts."""
-        if self.is_over:
-            return
-        self.is_over = True
-        if self._is_postponed:
-            self._postponed = make, reply
-            return
-        self._settle(reply)
-        ending = make()
-        self._note(ending)
-        if reply is not None and isinstance(ending, ExchangeFinished):
-            self._tell_words(ending, reply)
+    def record_end(self, end: ExchangeEnd) -> None:
+        """Record the last fact of the exchange."""
+        self.settle(end)
+        match end:
+            case FinishedEnd(reply=reply):
+                finished = self._finish_fact(end)
+                self._note(finished)
+                self._send_reply_text(finished, reply)
+            case FailedEnd():
+                self._note(self._failure_fact(end))
+            case CancelledEnd(reason=reason):
+                self._note(ExchangeCancelled(reason))
+            case DroppedEnd(reason=why):
+                self._note(Dropped(self.redaction.text(why)))
+            case unreachable:
+                assert_never(unreachable)
         self.commit()
 
-    def _tell_words(self, ending: ExchangeFinished, reply: Reply) -> None:
-        """Spare the store a second reading of what came and could be read."""
-        if self._hub.hear is not None and self._frames and not ending.warning and not self.asked.counts:
+    def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
+        reply = end.reply
+        return ExchangeFinished(
+            reply.choice.finish or ("" if end.warning else "stop"),  # what was not read may have ended in any way
+            self._status,
+            self._headers,
+            self._reply.hexdigest(),
+            reply.model or "",
+            _plain_usage(reply.usage),
+            tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
+            self._first_byte,
+            self._seconds_since_received(),
+            self.redaction.text(end.warning),
+        )
+
+    def _failure_fact(self, end: FailedEnd) -> ExchangeFailed:
+        return ExchangeFailed(
+            end.fault.code.value,
+            self.redaction.text(end.fault.message),
+            self.redaction.text(end.fault.hint),
+            end.status or self._status,
+            self._headers,
+            self._reply.hexdigest() if self._status else "",
+            _plain_usage(end.usage),
+            self._first_byte,
+            self._seconds_since_received(),
+        )
+
+    def _send_reply_text(self, finished: ExchangeFinished, reply: Reply) -> None:
+        """Give the search what the reply says, so that the store need not read the frames again."""
+        if self._hub.hear is not None and self._frames and not finished.warning and not self.request.counts:
             hidden = self.redaction.words
             self._hub.hear(ReplyText(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
 
-    def _settle(self, reply: Reply | None) -> None:
-        """Nothing more comes: what was held back is shown, and what must not be is hidden."""
+    def settle(self, end: ExchangeEnd) -> None:
+        """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
         if self._is_settled:
             return
         self._is_settled = True
         if held := self._masking.close():
             self._frame(held, self._clock.monotonic())
-        if reply is not None and self._frames > 1:
-            self._hide_what_came_in_pieces(reply)
+        if isinstance(end, FinishedEnd) and self._frames > 1:
+            self._hide_split_secrets(end.reply)
 
-    def _hide_what_came_in_pieces(self, reply: Reply) -> None:
-        """A secret that is said bit by bit is in no frame; the reply as a whole, without it, stands in their place."""
+    def _hide_split_secrets(self, reply: Reply) -> None:
+        """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
+        redacted reply is recorded in place of the frames."""
         parts = (part for choice in reply.choices for part in choice.parts)
-        said = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
-        if self.redaction.text(said) == said:
+        text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
+        if self.redaction.text(text) == text:
             return
         whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
         self._reply = sha256(whole)
@@ -287,57 +276,68 @@ class Recorder:
                 is_shown = True
                 self._note(shown)
 
-    # --- the record ---
+    # --- writing ---
 
     @property
     def unwritten(self) -> list[FactEntry]:
-        """Facts that are not on record yet: the pieces of the answer, as long as it comes."""
+        """Facts that are not on record yet: the frames of a response that is still arriving."""
         return [entry for entry in self._waiting if isinstance(entry, FactEntry)]
 
     def commit(self) -> None:
-        """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
+        """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
         waiting = self._waiting[:]
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
 
     def ensure_recorded(self) -> bool:
-        """Whether the exchange is on record, after an attempt to write down how it began: its id leaves only then."""
+        """Whether the exchange is on record, after an attempt to write how it began. Only such ids are given out."""
         if not self.is_recorded:
             frames = (n for n, each in enumerate(self._waiting) if isinstance(each, FactEntry) and _is_frame(each))
             first = next(frames, len(self._waiting))
-            # What came may still have to be hidden, and is written down once it is settled.
+            # Frames may still have to be hidden; they are written once the response is settled.
             later, self._waiting = self._waiting[first:], self._waiting[:first]
             self.commit()
             self._waiting += later
         return self.is_recorded
 
     def _postpone_writing(self, entries: list[Entry], trouble: Exception) -> None:
-        """Have what could not be written down written later, all of the exchange or nothing."""
-        # What the store cannot take for a reason of its own will not be taken later either.
-        is_passing = isinstance(trouble, Fault | OSError)
-        if self._is_lost or (is_passing and self._hub.owe(entries)):
+        """Let the hub write these later. If it cannot, the rest of the exchange is not recorded at all."""
+        # Any other exception is about the entries themselves: the store would refuse them later as well.
+        is_temporary = isinstance(trouble, Fault | OSError)
+        if self._is_lost or (is_temporary and self._hub.owe(entries)):
             return
         self._is_lost = True
         numbers = [each.n for each in entries if isinstance(each, FactEntry)]
         if not self.is_recorded:
             self._hub.lose(self.exchange)
-        elif numbers:  # its id is known, so that it needs an end
+        elif numbers:  # a client knows its id, so it needs an end
             end = ExchangeFailed("interrupted", "the rest of this exchange could not be recorded", _MAKE_ROOM)
             self._hub.owe([FactEntry(self.exchange, numbers[0], self._clock.now(), end)])
 
     def _write(self) -> Exception | None:
-        """Write down all that waits; what kept it from being written, if anything did."""
+        """Write everything that waits; returns the exception that prevented it."""
         entries, self._waiting = self._waiting, []
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
         try:
-            self._hub.record(entries)
+            self._record(entries)
             self.is_recorded = True
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
             return error
         return None
+
+    def _record(self, entries: list[Entry]) -> None:
+        if self._observer is None:
+            self._hub.record(entries)
+            return
+        try:
+            self._hub.record(entries)
+        finally:  # the caller needs the facts, whether or not the store takes them
+            for entry in entries:
+                if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
+                    self._observer(entry)
 
     def _note(self, fact: Fact) -> FactEntry:
         noted = FactEntry(self.exchange, self._count, self._clock.now(), fact)
@@ -346,20 +346,20 @@ class Recorder:
         return noted
 
     def _seconds_since_received(self) -> float:
-        return self._clock.monotonic() - self.asked.received
+        return self._clock.monotonic() - self.request.received
 
 
 def _is_frame(noted: FactEntry) -> bool:
     return isinstance(noted.fact, FrameArrived)
 
 
-def _bare(usage: Usage | None) -> Usage | None:
-    """The counts that can be; the provider's finer ones are in the raw reply."""
-    told = possible(usage)
-    return replace(told, extras={}) if told is not None and told.extras else told
+def _plain_usage(usage: Usage | None) -> Usage | None:
+    """The counts that are possible; the provider's finer ones are in the raw reply."""
+    counts = possible(usage)
+    return replace(counts, extras={}) if counts is not None and counts.extras else counts
 
 
-def _unseen(trouble: Exception) -> Fault:
+def _hold_not_recorded(trouble: Exception) -> Fault:
     why = trouble.message if isinstance(trouble, Fault) else str(trouble)
     hint = "Make the record writable again, or let requests pass without holding them."
     return Fault(

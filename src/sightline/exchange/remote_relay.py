@@ -17,12 +17,11 @@ from sightline.catalog.loading import variables_in
 from sightline.editing.comparing import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.final_body import FinalBody, final_body
-from sightline.exchange.hub import RunObserver
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.interception.final_body import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay_messages import (
     PATH,
     WAIT_PATH,
@@ -40,7 +39,6 @@ from sightline.exchange.relay_messages import (
     read_wait,
     write_call,
 )
-from sightline.exchange.rule_subject import session_of
 from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
 from sightline.store.entries import FactEntry
@@ -52,7 +50,7 @@ from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 
 _PATIENT = Timeouts(connect=5.0, first_byte=0, idle=0)
-"""A held request waits for a person. Whether the server lives is told by its connection, which is on this machine."""
+"""A held request waits for a user. The connection shows whether the server, which is on this machine, is alive."""
 
 _LONGEST_REFUSAL = 1 << 20
 
@@ -104,7 +102,7 @@ class RemoteHolds:
         self._released[exchange] = hold
 
     def forget(self, exchange: str) -> None:
-        """Its release has been told."""
+        """Its release was observed."""
         self._released.pop(exchange, None)
 
 
@@ -124,7 +122,7 @@ class RemoteRelay:
         clock: Clock,
         on_held: Callable[[str], None],
         masks: tuple[Mask, ...] = (),
-        observer: RunObserver | None = None,
+        observer: object | None = None,
         is_recorded: bool = True,
     ) -> None:
         self.holds = RemoteHolds()
@@ -141,7 +139,7 @@ class RemoteRelay:
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
 
-    async def start(self, asked: ClientRequest, noted: Telling | None = None) -> ClientResponse:
+    async def start(self, asked: ClientRequest, noted: FactObserver | None = None) -> ClientResponse:
         """Let the server send it; the answer's head is here when this returns. `noted` gets each fact but frames."""
         frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._server_ended)
         sent = self._ledger.add_request(asked.provider, asked.model, asked.tokens, self._clock.now())
@@ -167,7 +165,7 @@ class RemoteRelay:
         return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
-        """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
+        """How long a request of this size must wait, by the ledger of the server, which knows all requests."""
         response = await self._call(WAIT_PATH, WaitCall(choice.provider_name, choice.model, tokens, choice.facts))
         try:
             return read_wait(await response.read())
@@ -191,7 +189,7 @@ class RemoteRelay:
             raise await self._refusal_of(response)
         return response
 
-    def _tell(self, frame: FactFrame, noted: Telling | None) -> None:
+    def _tell(self, frame: FactFrame, noted: FactObserver | None) -> None:
         fact: FactEntry = read_noted(frame.noted)
         if isinstance(fact.fact, Held):
             self._on_held(self._server.link_to(fact.exchange))
@@ -206,10 +204,10 @@ class RemoteRelay:
 
     async def _refusal_of(self, response: Response) -> Fault:
         try:
-            told: Json = decode(await response.read(_LONGEST_REFUSAL))
+            document: Json = decode(await response.read(_LONGEST_REFUSAL))
         except Fault:
-            told = None
-        error = told.get("error") if isinstance(told, dict) else None
+            document = None
+        error = document.get("error") if isinstance(document, dict) else None
         words = error.get("message") if isinstance(error, dict) else None
         hint = "Is it another version of Sightline? Start it again, or send from this process with --apart."
         why = words if isinstance(words, str) and words else f"status {response.status}"
@@ -247,7 +245,7 @@ class _Frames:
         return self._waiting.popleft()
 
     async def close(self) -> None:
-        """Hang up, which tells the server that nobody wants more."""
+        """Disconnect, so that the server stops."""
         await self._response.close()
 
 
@@ -282,5 +280,5 @@ class _RemoteBody:
         raise StopAsyncIteration
 
     async def leave(self) -> None:
-        """Nobody wants more of it, or it has ended."""
+        """The caller wants no more of it, or it has ended."""
         await self._frames.close()

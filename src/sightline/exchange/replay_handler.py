@@ -27,7 +27,7 @@ class ReplayHandler:
         self._clock = clock
         self._is_fast = fast
         level = logging.INFO if len(library) else logging.WARNING
-        _LOG.log(level, "%d recordings answer clients, and nothing is sent to anybody", len(library))
+        _LOG.log(level, "%d recordings answer clients, and nothing is sent to a provider", len(library))
 
     async def start(self, asked: ClientRequest) -> ClientResponse:
         """The recorded answer to this request; a request without one is refused in the client's dialect."""

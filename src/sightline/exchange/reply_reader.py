@@ -1,4 +1,4 @@
-"""A copy of an answer, read on the side: what it says for the record, while the bytes themselves go their way."""
+"""Reads a copy of a response for the record, and undoes content codings."""
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
@@ -12,9 +12,9 @@ _MOST_WARNINGS = 3
 
 
 class ReplyReader:
-    """Reads along. Whatever goes wrong with that is a warning and disturbs nobody.
+    """Reads a response beside the client. Whatever goes wrong with that is a warning, and the client is served.
 
-    `has_failed` says that the answer is an error or broke off, `has_begun` that it has said anything of a reply.
+    `has_failed`: the response is an error or was interrupted. `has_begun`: something of a reply has arrived.
     """
 
     def __init__(self, spoken: str) -> None:
@@ -27,15 +27,15 @@ class ReplyReader:
         self._warnings: list[str] = []
 
     def feed(self, data: bytes) -> None:
-        """Read on."""
+        """Read the next bytes."""
         if not self._is_lost:
             try:
                 self._take(self._hearing.feed(data))
-            except Exception as error:  # noqa: BLE001 - a mistake of ours in reading must not cost anybody an answer
+            except Exception as error:  # noqa: BLE001 - a bug in our reader must not cost the client its response
                 self._lose(error)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """The response has ended."""
         if not self._is_lost:
             try:
                 self._take(self._hearing.close())
@@ -43,7 +43,7 @@ class ReplyReader:
                 self._lose(error)
 
     def whole(self, data: bytes) -> None:
-        """Read an answer that is all here, which most likely is no stream."""
+        """Read a response that is complete, and most likely no stream."""
         if not self._is_lost:
             try:
                 self._plain = self._hearing.plain(data)
@@ -53,7 +53,7 @@ class ReplyReader:
                 self._lose(error)
 
     def fail(self, fault: Fault) -> None:
-        """Nothing more comes, because of this."""
+        """The response was interrupted by this fault."""
         if not self._is_lost:
             self._take(self._hearing.fail(fault))
 
@@ -121,8 +121,24 @@ def _says_nothing(event: StreamEvent) -> bool:
     return isinstance(event, Ended | FieldReceived)
 
 
+def is_coded(content_encoding: str) -> bool:
+    """Whether this value of the header says that a body is compressed."""
+    return content_encoding.strip().lower() not in ("", "identity")
+
+
+def decoder_for(content_encoding: str) -> "BodyDecoder | None":
+    """What undoes this content coding; None where there is none."""
+    return BodyDecoder(content_encoding) if is_coded(content_encoding) else None
+
+
+def decode_body(content_encoding: str, body: bytes) -> bytes:
+    """A whole body after content decoding, as far as that is possible."""
+    decoder = decoder_for(content_encoding)
+    return body if decoder is None else decoder.feed(body)
+
+
 class BodyDecoder:
-    """The coding of an answer undone for whoever reads along. `trouble` says why that does not go on."""
+    """Undoes the content coding of a response. `trouble` says why it cannot go on."""
 
     def __init__(self, coding: str) -> None:
         known = coding.strip().lower()
@@ -131,7 +147,7 @@ class BodyDecoder:
         self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
 
     def feed(self, data: bytes) -> bytes:
-        """What these bytes say; the bytes themselves where that cannot be told."""
+        """The decoded bytes; the bytes themselves where the coding is not known."""
         if self._decoding is None:
             return data
         try:

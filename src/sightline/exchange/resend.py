@@ -16,10 +16,11 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.replay_request import again, elsewhere, had_credential
 from sightline.exchange.relay import Relay
+from sightline.exchange.routing import has_key
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -42,7 +43,7 @@ class ResendSources:
     ) -> ClientRequest:
         """What to send: the same bytes to the same provider, these bytes to it, or the same request to another model.
 
-        `masks` says whether the masks that are active now are put on it. Unless somebody says so, who asks for these
+        `masks` says whether the masks that are active now are put on it. Where that is not said, a request for these
         very bytes gets them; what is translated from the client's own request gets masks as that did.
 
         What cannot be sent, or only without the key that it needs, is a fault before anything is tried.
@@ -59,7 +60,7 @@ class ResendSources:
         provider = self._catalog.providers.get(name)
         if not name:
             hint = "Name the model that it is to go to."
-            raise Fault(Code.USAGE, f"{exchange.id} was not sent to anybody", hint=hint)
+            raise Fault(Code.USAGE, f"{exchange.id} was not sent to a provider", hint=hint)
         if provider is None:
             message = f"the provider {name!r} is no longer configured"
             raise Fault(Code.CONFIG, message, hint="Add it to sightline.toml, or name another model.")
@@ -77,12 +78,11 @@ class ResendSources:
             raise Fault(Code.AUTH, f"the variable {variable} is not set", hint=hint)
 
     def _has_key(self, provider: Provider) -> bool:
-        # The embedded model gets its key when it starts.
-        return provider.embedded or not provider.key_env or bool(self._environment.get(provider.key_env, "").strip())
+        return has_key(provider, self._environment)
 
 
 class Resender:
-    """Sends what somebody wants to be sent again, and reads each answer to its end, so that all of it is on record."""
+    """Sends recorded requests again, and reads each response to its end, so that all of it is on record."""
 
     def __init__(self, relay: Relay, store: Store, means: ResendSources, clock: Clock) -> None:
         self._relay = relay
@@ -125,7 +125,7 @@ class Resender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _send(self, asked: ClientRequest, noted: Telling) -> None:
+    async def _send(self, asked: ClientRequest, noted: FactObserver) -> None:
         try:
             async with await self._relay.start(asked, noted) as relayed:
                 await read_answer(relayed, asked.dialect, _unheard)
@@ -138,7 +138,7 @@ def _unheard(_event: StreamEvent) -> None:
 
 
 def _with_body(asked: ClientRequest, body: bytes) -> ClientRequest:
-    """The same request with this body, exactly so; what stands in a body and not in a path is taken from it."""
+    """The same request with exactly this body; model and stream flag are read from it where the dialect has them."""
     document = decode(body)
     if not isinstance(document, dict):
         raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send the request as one JSON object.")

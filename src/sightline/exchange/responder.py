@@ -1,4 +1,4 @@
-"""The answer on its way back: as it came, or in the client's dialect, whole or as it streams."""
+"""The response for the client: made from the provider's response, whole or streamed, in the client's dialect."""
 
 import asyncio
 from collections import deque
@@ -10,19 +10,18 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.streaming import no_reply
-from sightline.dialects.translate import ReplyTranslation, translate_reply
+from sightline.dialects.translate import translate_reply
 from sightline.errors import Fault
-from sightline.exchange import answers
+from sightline.exchange import client_response
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.exchange import Journey
+from sightline.exchange.exchange import Exchange
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
-from sightline.exchange.recorder import Recorder
-from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
+from sightline.exchange.phase import FailedEnd, FinishedEnd
+from sightline.exchange.redaction import FrameMasking
+from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
 from sightline.exchange.request_counter import RequestCounter, read_count
-from sightline.exchange.split_keys import FrameMasking
-from sightline.exchange.stream_pump import StreamPump
-from sightline.exchange.taps import TranslatingTap, VerbatimTap, unreadable
+from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage, possible
@@ -31,7 +30,7 @@ from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import READ_LIMIT, Response
-from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, without
+from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, redact_fault
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.secrets import Masking
 
@@ -122,7 +121,7 @@ _NO_CONTENT = 204
 
 
 class Responder:
-    """Makes what the client gets out of what the provider sent, and sees to the record and the ledger."""
+    """Makes the responses of clients and ends their exchanges. The ledger and the estimates learn the tokens used."""
 
     def __init__(self, memory: Memory, counter: RequestCounter, clock: Clock) -> None:
         self._memory = memory
@@ -130,243 +129,228 @@ class Responder:
         self._clock = clock
         self.learning = TrafficLearning(memory)
 
-    # --- without the provider, and against it ---
+    # --- without a reply ---
 
-    def answer_with_estimate(self, journey: Journey, live: Recorder) -> ClientResponse:
-        """A count that nobody was asked for."""
-        tokens, body = self._counter.answer(journey.asked, journey.chosen)
-        live.finish(Reply(usage=Usage(input_tokens=tokens)), warning="the tokens were estimated here")
+    def answer_with_estimate(self, exchange: Exchange) -> ClientResponse:
+        """A count of tokens that is estimated here, because the provider has no call for it in the client's dialect."""
+        tokens, body = self._counter.answer(exchange.request, exchange.choice)
+        exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=tokens)), "the tokens were estimated here"))
         headers = [(b"content-type", b"application/json"), (b"x-sightline-estimated", b"1")]
-        return answers.whole(journey.exchange, 200, headers, encode(body), journey.own_headers())
+        return client_response.whole(exchange.id, 200, headers, encode(body), exchange.own_headers())
 
-    def answer_with_error(self, journey: Journey, live: Recorder, refused: RefusedResponse) -> ClientResponse:
-        """An error answer: as it came in its own dialect, mapped in any other."""
-        plain = _plain(refused.body, refused.headers)
-        live.record_chunk(plain)
-        if journey.chosen.dialect != journey.asked.dialect:
-            return journey.refuse(live, refused.fault)
-        live.fail(refused.fault)
-        relayed = self._as_it_came(journey, refused.status, refused.headers, refused.body, plain)
-        relayed.fault = refused.fault
-        return relayed
+    def answer_with_error(self, exchange: Exchange, refused: RefusedResponse) -> ClientResponse:
+        """The provider's error: its own bytes in its own dialect, written anew in any other."""
+        plain = decode_body(client_response.header(refused.headers, b"content-encoding"), refused.body)
+        exchange.recorder.record_chunk(plain)
+        if exchange.choice.dialect != exchange.request.dialect:
+            return exchange.refuse(refused.fault)
+        exchange.end(FailedEnd(refused.fault))
+        response = self._own_bytes(exchange, refused.status, refused.headers, refused.body, plain)
+        response.fault = refused.fault
+        return response
 
-    def _as_it_came(
-        self, journey: Journey, status: int, headers: RawHeaders, body: bytes, plain: bytes
+    def _own_bytes(
+        self, exchange: Exchange, status: int, headers: RawHeaders, body: bytes, plain: bytes
     ) -> ClientResponse:
-        """A whole answer of the client's dialect, without a configured key that it may repeat."""
-        passed = answers.headers_for_client(headers, journey.secrets)
-        shown = answers.without(plain, journey.secrets)
+        """A whole response in the client's dialect, without configured keys."""
+        passed = client_response.headers_for_client(headers, exchange.secrets)
+        shown = client_response.without(plain, exchange.secrets)
         if shown != plain:
-            body, passed = shown, answers.without_coding(passed)
-        return answers.whole(journey.exchange, status, passed, body, journey.own_headers())
+            body, passed = shown, client_response.without_coding(passed)
+        return client_response.whole(exchange.id, status, passed, body, exchange.own_headers())
 
-    # --- an answer ---
+    # --- a whole response ---
 
     async def answer_with_response(
-        self, journey: Journey, live: Recorder, accepted: AcceptedResponse, outbound: Outbound, stack: AsyncExitStack
+        self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, stack: AsyncExitStack
     ) -> ClientResponse:
-        """The provider's answer, whose body has not been read."""
+        """The response of the provider, whose body has not been read yet. `stack` is kept open while it streams."""
         response = accepted.response
-        is_same = journey.chosen.dialect == journey.asked.dialect
+        is_same = exchange.choice.dialect == exchange.request.dialect
         is_empty = response.status == _NO_CONTENT or response.header("content-length").strip() == "0"
         is_framed = response.header("content-type").lower().startswith(_EVENTS) and not is_empty
-        if journey.asked.is_stream or (is_same and is_framed):
-            tap = self._tap(journey, live, response, outbound, is_framed=is_framed)
-            return await self._streaming(journey, live, tap, accepted, stack)
-        with journey.waiting():
-            came = await _read(response, live)
-        if journey.asked.counts:
-            reply, relayed = self._answer_count(journey, live, response, came)
+        if exchange.request.is_stream or (is_same and is_framed):
+            tap = self._tap(exchange, response, outbound, is_framed=is_framed)
+            return await self._stream(exchange, tap, accepted, stack)
+        with exchange.waiting():
+            body = await _read(response, exchange)
+        if exchange.request.counts:
+            reply, answer = self._answer_count(exchange, response, body)
         elif is_same:
-            reply, relayed = self._verbatim(journey, live, response, came)
+            reply, answer = self._verbatim(exchange, response, body)
         else:
-            reply, relayed = self._translate_whole(journey, live, came, outbound)
-        self._settle(journey, accepted.sent, reply)
-        return relayed
+            reply, answer = self._translate_whole(exchange, body, outbound)
+        self._settle(exchange, accepted.sent, reply)
+        return answer
 
-    def _verbatim(
-        self, journey: Journey, live: Recorder, response: Response, came: "_Came"
-    ) -> tuple[Reply, ClientResponse]:
-        reading = ReplyReader(journey.chosen.dialect)
-        if came.trouble:
-            reading.give_up(came.trouble)
-        _refuse_empty(came)
-        reading.whole(came.plain)
+    def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
+        reading = ReplyReader(exchange.choice.dialect)
+        if body.trouble:
+            reading.give_up(body.trouble)
+        _refuse_empty(body)
+        reading.whole(body.plain)
         reply = reading.reply
         if reply.fault is None:
-            live.finish(reply, warning=reading.warning)
+            exchange.end_response(FinishedEnd(reply, reading.warning))
         else:
-            live.fail(reply.fault, usage=reply.usage)
-        return reply, self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
+            exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+        return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
 
-    def _answer_count(
-        self, journey: Journey, live: Recorder, response: Response, came: "_Came"
-    ) -> tuple[Reply, ClientResponse]:
-        _refuse_empty(came)
-        count, fault = read_count(journey.chosen.dialect, came.plain)
-        if came.trouble:
-            live.finish(Reply(), warning=came.trouble)
+    def _answer_count(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
+        _refuse_empty(body)
+        count, fault = read_count(exchange.choice.dialect, body.plain)
+        if body.trouble:
+            exchange.end(FinishedEnd(Reply(), body.trouble))
         elif fault is None:
-            live.finish(Reply(usage=Usage(input_tokens=count)))
+            exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=count))))
         else:
-            live.fail(unreadable(fault.message))
-        return Reply(), self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
+            exchange.end(FailedEnd(unreadable(fault.message)))
+        return Reply(), self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
 
-    def _translate_whole(
-        self, journey: Journey, live: Recorder, came: "_Came", outbound: Outbound
-    ) -> tuple[Reply, ClientResponse]:
-        asked = journey.asked
-        if came.trouble:
-            raise unreadable(came.trouble)
+    def _translate_whole(self, exchange: Exchange, body: "_Body", outbound: Outbound) -> tuple[Reply, ClientResponse]:
+        asked = exchange.request
+        if body.trouble:
+            raise unreadable(body.trouble)
         try:
             translation = translate_reply(
-                came.plain,
-                journey.chosen.dialect,
+                body.plain,
+                exchange.choice.dialect,
                 asked.dialect,
-                client=self._client(journey, outbound, 0),
+                client=self._client(exchange, outbound, 0),
                 request=outbound.client,
             )
         except Fault as fault:
             raise unreadable(fault.message) from None
         if (failure := translation.reply.fault) is not None:
-            return translation.reply, journey.refuse(live, failure)
-        self._note_losses(journey, live, translation)
-        live.finish(translation.reply)
-        headers = [(b"content-type", b"application/json")]
-        shown = answers.without(translation.data, journey.secrets)
-        return translation.reply, answers.whole(journey.exchange, 200, headers, shown, journey.own_headers())
-
-    def _note_losses(self, journey: Journey, live: Recorder, translation: ReplyTranslation) -> None:
+            return translation.reply, exchange.refuse(failure)
         if translation.report.losses:
-            journey.losses += len(translation.report.losses)
-            live.record_translation(journey.asked.dialect, live.keep_body(translation.data), translation.report)
+            exchange.losses += len(translation.report.losses)
+            digest = exchange.recorder.keep_body(translation.data)
+            exchange.recorder.record_translation(asked.dialect, digest, translation.report)
+        exchange.end_response(FinishedEnd(translation.reply))
+        headers = [(b"content-type", b"application/json")]
+        shown = client_response.without(translation.data, exchange.secrets)
+        return translation.reply, client_response.whole(exchange.id, 200, headers, shown, exchange.own_headers())
 
-    # --- as it streams ---
+    # --- a response that streams ---
 
     def _tap(
-        self, journey: Journey, live: Recorder, response: Response, outbound: Outbound, *, is_framed: bool
+        self, exchange: Exchange, response: Response, outbound: Outbound, *, is_framed: bool
     ) -> VerbatimTap | TranslatingTap:
-        choice, asked = journey.chosen, journey.asked
-        coding = response.header("content-encoding")
-        undoing = None if coding.strip().lower() in ("", "identity") else BodyDecoder(coding)
+        choice, asked = exchange.choice, exchange.request
+        decoder = decoder_for(response.header("content-encoding"))
         if choice.dialect == asked.dialect:
-            masking = FrameMasking(journey.secrets) if is_framed else Masking(journey.secrets)
-            # Who asked for no stream looks for no error in one.
+            masking = FrameMasking(exchange.secrets) if is_framed else Masking(exchange.secrets)
+            # A client that asked for no stream does not look for an error in one.
             is_read = is_framed and asked.is_stream
-            return VerbatimTap(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_read)
+            return VerbatimTap(exchange, choice.dialect, masking=masking, decoder=decoder, is_framed=is_read)
         assert outbound.client is not None
         tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
         translation = StreamTranslation(
             choice.dialect,
             asked.dialect,
-            client=self._client(journey, outbound, tokens),
+            client=self._client(exchange, outbound, tokens),
             request=outbound.client,
         )
-        masking = FrameMasking(journey.secrets)
-        return TranslatingTap(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
+        masking = FrameMasking(exchange.secrets)
+        return TranslatingTap(exchange, translation, masking=masking, decoder=decoder)
 
-    async def _streaming(
+    async def _stream(
         self,
-        journey: Journey,
-        live: Recorder,
+        exchange: Exchange,
         tap: VerbatimTap | TranslatingTap,
         accepted: AcceptedResponse,
         stack: AsyncExitStack,
     ) -> ClientResponse:
-        held = stack.pop_all()
+        open_until_end = stack.pop_all()
+        recorder = exchange.recorder
 
         async def release(reply: Reply, fault: Fault | None) -> None:
             if reply.fault is not None:
-                relayed.fault = without(reply.fault, live.redaction.secrets)
-            self._settle(journey, accepted.sent, reply)
-            journey.is_done()
-            await _unwound(held, fault)
+                redact_fault(reply.fault, recorder.redaction.secrets)
+                response.fault = reply.fault
+            self._settle(exchange, accepted.sent, reply)
+            exchange.end_stream()
+            await _unwind(open_until_end, fault)
 
-        live.commit()  # its id leaves with the head of the answer
-        passing = StreamPump(accepted.response, tap, release)
-        journey.passes(passing)
-        headers = answers.headers_for_client(accepted.response.headers, journey.secrets)
-        relayed = ClientResponse(journey.exchange, accepted.response.status, headers, passing)
-        if isinstance(tap, TranslatingTap) or not tap.can_tell_errors:
-            # Its first words are awaited, so that an error which comes in place of them can still have a status.
+        recorder.commit()  # the client gets its id with the head of the response
+        pump = StreamPump(accepted.response, tap, release)
+        exchange.stream(pump.abort)
+        headers = client_response.headers_for_client(accepted.response.headers, exchange.secrets)
+        response = ClientResponse(exchange.id, accepted.response.status, headers, pump)
+        if isinstance(tap, TranslatingTap) or not tap.can_add_errors:
+            # Wait for the first bytes: an error in their place can still have a status.
             try:
-                with journey.waiting():
-                    await passing.begin()
+                with exchange.waiting():
+                    await pump.begin()
             except BaseException:
-                await passing.leave()
+                await pump.leave()
                 raise
         if isinstance(tap, TranslatingTap):
-            relayed.status, relayed.headers = 200, answers.stream_headers(journey.asked)
+            response.status, response.headers = 200, client_response.stream_headers(exchange.request)
             fault = tap.reply.fault
             if fault is not None and not any(choice.parts for choice in tap.reply.choices):
-                await passing.leave()
-                fault = without(fault, live.redaction.secrets)
-                return answers.refusal(journey.asked.dialect, fault, journey.own_headers(), journey.exchange)
-        relayed.headers = [*relayed.headers, *journey.own_headers()]
-        return relayed
+                await pump.leave()
+                redact_fault(fault, recorder.redaction.secrets)
+                return client_response.refusal(exchange.request.dialect, fault, exchange.own_headers(), exchange.id)
+        response.headers = [*response.headers, *exchange.own_headers()]
+        return response
 
-    def _client(self, journey: Journey, outbound: Outbound, tokens: int) -> Client:
+    def _client(self, exchange: Exchange, outbound: Outbound, tokens: int) -> Client:
         client = outbound.client
         return Client(
             include_usage=client is not None and bool(client.options.include_usage),
-            id=journey.exchange,
-            model=journey.asked.model,
+            id=exchange.id,
+            model=exchange.request.model,
             created=int(self._clock.now()),
             input_tokens=tokens,
-            as_array=journey.asked.wants_array,
+            as_array=exchange.request.wants_array,
         )
 
-    def _settle(self, journey: Journey, sent: SentRequest, reply: Reply) -> None:
+    def _settle(self, exchange: Exchange, sent: SentRequest, reply: Reply) -> None:
         if (usage := possible(reply.usage)) is None or usage.input_tokens is None:
             return
         used = usage.input_tokens + (usage.output_tokens or 0)
         self._memory.ledger.settle(sent, used, self._clock.now())
-        if not journey.asked.tokens and not journey.asked.counts:  # else whoever asked has estimated it, and learns
-            self.learning.note(journey.chosen, journey.sent, usage)
+        if not exchange.request.tokens and not exchange.request.counts:  # else the caller has estimated it, and learns
+            self.learning.note(exchange.choice, exchange.sent_body, usage)
 
 
-async def _unwound(held: AsyncExitStack, fault: Fault | None) -> None:
-    """Let go of what the answer needed; whoever lent it hears how it ended."""
+async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:
+    """Close what the response needed. The embedded model learns from the fault that its answer was interrupted."""
     try:
-        await held.__aexit__(None if fault is None else type(fault), fault, None)
+        await stack.__aexit__(None if fault is None else type(fault), fault, None)
     except Fault:
-        return  # what it thinks of the fault comes too late: the client has been told
+        return  # the client has had the error already
 
 
-class _Came(NamedTuple):
-    """A whole body as it came and after decoding, and why that may be impossible."""
+class _Body(NamedTuple):
+    """A whole body as it came and after content decoding; `trouble` says why it cannot be decoded."""
 
     body: bytes
     plain: bytes
     trouble: str
 
 
-async def _read(response: Response, live: Recorder) -> _Came:
-    """A body to its end; each piece is on record."""
-    coding = response.header("content-encoding")
-    undoing = None if coding.strip().lower() in ("", "identity") else BodyDecoder(coding)
+async def _read(response: Response, exchange: Exchange) -> _Body:
+    """Read a body to its end, and record it."""
+    decoder = decoder_for(response.header("content-encoding"))
     pieces: list[bytes] = []
     plain: list[bytes] = []
     size = 0
     async for piece in response:
         pieces.append(piece)
         size += len(piece)
-        some = piece if undoing is None else undoing.feed(piece)
+        some = piece if decoder is None else decoder.feed(piece)
         plain.append(some)
-        live.record_chunk(some)
+        exchange.recorder.record_chunk(some)
         if size > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
     body = b"".join(pieces)
-    return _Came(body, body, "") if undoing is None else _Came(body, b"".join(plain), undoing.trouble)
+    return _Body(body, body, "") if decoder is None else _Body(body, b"".join(plain), decoder.trouble)
 
 
-def _refuse_empty(came: _Came) -> None:
-    """Client libraries take an answer without a body for a success, so it becomes an error of their dialect."""
-    if not came.plain.strip() and not came.trouble:
+def _refuse_empty(body: _Body) -> None:
+    """Client libraries take a response without a body for a success, so it becomes an error of their dialect."""
+    if not body.plain.strip() and not body.trouble:
         raise no_reply(b"")
-
-
-def _plain(body: bytes, headers: RawHeaders) -> bytes:
-    """A body after decoding, as far as that is possible."""
-    coding = answers.header(headers, b"content-encoding")
-    return body if coding.strip().lower() in ("", "identity") else BodyDecoder(coding).feed(body)

@@ -1,6 +1,6 @@
-"""Which provider a client's request goes to. No I/O: the catalogue, the request and which keys are there decide."""
+"""Routing: which provider a request goes to, by the catalogue, the request and the keys that are set. No I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import unquote
@@ -17,18 +17,45 @@ from sightline.wire.secrets import parameters, without_scheme
 
 HasKey = Callable[[Provider], bool]
 
+_MOST_ROUTES = 4096
 PLACEHOLDER = "sightline-needs-no-key"
-"""What `sightline run` gives a client that demands a key where nobody has one: it is no credential."""
+"""What `sightline run` gives a client that demands a key where none is set. It is no credential."""
+
+
+def has_key(provider: Provider, environment: Mapping[str, str]) -> bool:
+    """Whether the provider's key is set, or it takes none. The embedded model gets its key when it starts."""
+    return provider.embedded or not provider.key_env or bool(environment.get(provider.key_env, "").strip())
+
+
+class Router:
+    """Routes requests by the catalogue and the keys that are set, and remembers the routes of recent ones."""
+
+    def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._environment = environment
+        self._routes: dict[tuple[str, str, str, bool], ModelChoice] = {}
+
+    def route_for(self, request: ClientRequest) -> ModelChoice:
+        """The provider and the model that a request goes to."""
+        key = request.dialect, request.provider, request.model, has_credential(request)
+        choice = self._routes.get(key)
+        if choice is None:
+            choice = route_for(self._catalog, request, lambda provider: has_key(provider, self._environment))
+            if len(self._routes) >= _MOST_ROUTES:
+                self._routes.clear()
+            self._routes[key] = choice
+        return choice
 
 
 def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelChoice:
-    """Where it goes: as its path says, by a route, by who serves the model, home, or to the model inside Sightline.
+    """The provider and the model of a request. The first of these that applies: the provider that its path names, a
+    route, a provider that serves the model, the home of its dialect, the embedded model.
 
-    Where the client's own credential is to serve, the provider of the choice names no key.
+    Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
     """
     arriving: DialectName = asked.dialect  # type: ignore[assignment] # the server knows no others
     if asked.provider:
-        return _with_own(_named_provider(catalog, asked, arriving), asked, has_key, is_implied=False)
+        return _with_own(_provider_in_path(catalog, asked, arriving), asked, has_key, is_implied=False)
     try:
         choice = choose(
             catalog, asked.model, has_key=lambda provider: has_key(provider) or has_credential(asked), arriving=arriving
@@ -45,7 +72,7 @@ def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelC
 
 
 def credential(asked: ClientRequest, first: str = "") -> str:
-    """What the client shows who it is by, without the word before it; `first` is the header to look at first."""
+    """The client's credential without its scheme; empty where it sends none. `first` is the header to look at first."""
     named = asked.headers_by_name()
     for name in (first, *CREDENTIAL_HEADERS):
         if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
@@ -55,7 +82,7 @@ def credential(asked: ClientRequest, first: str = "") -> str:
 
 
 def has_credential(asked: ClientRequest) -> bool:
-    """Whether the client shows who it is."""
+    """Whether the client sends a credential."""
     return _shows(asked.headers, asked.query)
 
 
@@ -64,7 +91,7 @@ def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _named_provider(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
+def _provider_in_path(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
     if asked.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
@@ -79,7 +106,7 @@ def _named_provider(catalog: Catalog, asked: ClientRequest, arriving: DialectNam
 def _home(
     catalog: Catalog, asked: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
 ) -> ModelChoice:
-    # A home of the user's own making stands behind the built-in ones, and goes before them.
+    # Homes that a user configures come after the built-in ones, and take precedence.
     homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
     for name in reversed(homes):
         if has_key(catalog.providers[name]) or has_credential(asked):
@@ -97,9 +124,9 @@ def _home(
 
 
 def _with_own(choice: ModelChoice, asked: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
-    """The same choice; the client's own credential serves where it was sent for this provider and no key is set.
+    """The same choice; the client's own credential is used where it was meant for this provider and no key is set.
 
-    A key that somebody configured for a route is never replaced in silence by another.
+    The configured key of a route is never replaced without notice.
     """
     provider = choice.provider
     if has_key(provider) or not has_credential(asked) or provider.embedded:

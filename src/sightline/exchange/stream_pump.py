@@ -1,23 +1,86 @@
-"""An answer that streams through: read from the provider, tapped, handed to the client, closed whatever happens."""
+"""The pump of a response that streams: reads from the provider, gives the client its bytes, and records what passes.
+
+A tap decides what the client gets of each chunk: `VerbatimTap` the provider's own bytes, `TranslatingTap` a stream of
+the client's dialect.
+"""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
-from typing import Self
+from typing import Protocol, Self
 
-from sightline.errors import Fault
-from sightline.exchange.taps import Tap
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.dialects.stream_translation import StreamTranslation
+from sightline.errors import Code, Fault
+from sightline.exchange.cancellation import cancel_reason
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
+from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
+from sightline.model.report import Report
 from sightline.transport.http.client import Response
+from sightline.wire.jsontext import encode
+from sightline.wire.secrets import Masking
+from sightline.wire.sse import SseDecoder, encode_frame
 
-_LAST_WORDS = 0.2
-"""Seconds for the rest of an answer that has said its end already, so that its connection can be used again."""
+_DRAIN_SECONDS = 0.2
+"""How long the rest of a transfer may take whose stream has ended, so that its connection can be reused."""
 
-LATE_WORDS = 2.0
-"""Seconds for what may follow a finish in a dialect whose streams end with their bytes: a count, or another part."""
+LATE_SECONDS = 2.0
+"""How long to wait for what may follow a finish in a dialect whose streams end with their bytes: a count, or a part."""
+
+_NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
+_KEPT_FOR_NUMBERS = 1 << 16
+_READ_SIZE = 1 << 13
+"""Bytes that are read together: many small chunks are read faster as one."""
+_MOST_EARLY = 1 << 20
+_FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+
+
+class Tap(Protocol):
+    """Turns a provider's chunks into a client's. One of `end`, `fail` and `leave` is called, once."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had all that it will get."""
+        ...
+
+    @property
+    def may_end(self) -> bool:
+        """Whether only the end of the transfer is missing, for which the client need not wait long."""
+        ...
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+        ...
+
+    def take(self, data: bytes) -> bytes:
+        """A chunk came from the provider; returns the bytes for the client."""
+        ...
+
+    def catch_up(self) -> None:
+        """Read what the client was given since."""
+        ...
+
+    def end(self) -> bytes:
+        """The provider has ended the response; returns the last bytes for the client."""
+        ...
+
+    def fail(self, fault: Fault) -> bytes:
+        """The response was interrupted; returns the last bytes for the client. Raises the fault if the stream has no
+        place for it."""
+        ...
+
+    def leave(self) -> None:
+        """The client has gone."""
+        ...
 
 
 class StreamPump:
-    """The body of a streamed answer, for one reader, once. `release` is called with what was read at the very end."""
+    """The body of a streamed response, to be iterated once. `release` is called at the very end with the reply."""
 
     def __init__(self, response: Response, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]) -> None:
         self._response = response
@@ -25,10 +88,10 @@ class StreamPump:
         self._release: Callable[[Reply, Fault | None], Awaitable[None]] | None = release
         self._ready = b""
         self._is_over = False
-        self._cut: Fault | None = None
+        self._abort_reason: Fault | None = None
 
     async def begin(self) -> bytes:
-        """Wait for the first bytes for the client, which stay the first to be read; nothing where there are none."""
+        """Wait for the first bytes for the client; they are still the first that the iteration gives."""
         self._ready = await anext(self, b"")
         return self._ready
 
@@ -36,8 +99,7 @@ class StreamPump:
         return self
 
     async def __anext__(self) -> bytes:
-        # Nearly all of the work for a stream is done here, once for each of its pieces: each step that is a coroutine
-        # of its own costs a piece as much as passing it on does.
+        # The hot path of every stream. A step that is a coroutine of its own would double the cost of a chunk.
         if data := self._ready:
             self._ready = b""
             return data
@@ -45,51 +107,51 @@ class StreamPump:
         tap.catch_up()
         while not self._is_over:
             if tap.has_ended:
-                await self._hear_out()
+                await self._drain()
                 await self._close(None)
                 break
             try:
-                out = tap.take(await (self._late_words() if tap.may_end else self._response.__anext__()))
+                out = tap.take(await (self._read_late() if tap.may_end else self._response.__anext__()))
             except StopAsyncIteration:
                 out = await self._last(None)
             except Fault as fault:
                 out = await self._last(fault)
             if out:
                 return out
-            tap.catch_up()  # what was held back counts as come
+            tap.catch_up()  # the tap held these bytes back, and has to read them
         raise StopAsyncIteration
 
-    async def _late_words(self) -> bytes:
+    async def _read_late(self) -> bytes:
         try:
-            async with asyncio.timeout(LATE_WORDS):
+            async with asyncio.timeout(LATE_SECONDS):
                 return await self._response.__anext__()
         except TimeoutError:
             raise StopAsyncIteration from None  # some servers keep the connection open
 
     async def _last(self, fault: Fault | None) -> bytes:
-        fault = self._cut or fault
+        fault = self._abort_reason or fault
         self._is_over = True
         try:
             return self._tap.end() if fault is None else self._tap.fail(fault)
         finally:
             await self._close(fault)
 
-    async def _hear_out(self) -> None:
-        """What may follow an end is the end of the transfer; who goes on talking is hung up on."""
+    async def _drain(self) -> None:
+        """Only the end of the transfer should follow. A provider that sends more is disconnected."""
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with asyncio.timeout(_DRAIN_SECONDS):
                 async for _ in self._response:
                     pass
         except (TimeoutError, Fault):
             return
 
     def abort(self, fault: Fault) -> None:
-        """End it now, with this as the reason for the client."""
-        self._cut = fault
+        """End the stream now, with this as the reason for the client."""
+        self._abort_reason = fault
         self._response.abort(fault)
 
     async def leave(self) -> None:
-        """The client is done, or gone."""
+        """The client has read everything, or has gone."""
         if not self._is_over:
             self._is_over = True
             self._tap.leave()
@@ -101,3 +163,269 @@ class StreamPump:
         if release is not None:
             await self._response.close()
             await release(self._tap.reply, fault)
+
+
+class VerbatimTap:
+    """The provider's bytes as they came; a copy is read for the record.
+
+    `masking` removes configured keys from what the client gets. `decoder` undoes the content coding of the copy, if
+    there is one. With `is_framed` the bytes are server-sent events, to which an error can be added.
+
+    Until the reply begins, bytes are held back that would make a failure look like a success: client libraries take an
+    empty stream, a bare `[DONE]` and any body that is no stream for a reply without content. Comments and pings pass.
+    """
+
+    has_ended = False
+    may_end = False
+
+    def __init__(
+        self, exchange: Exchange, spoken: str, *, masking: Masking, decoder: BodyDecoder | None, is_framed: bool
+    ) -> None:
+        self._exchange = exchange
+        self._recorder = exchange.recorder
+        self._spoken = spoken
+        self._masking = masking
+        self._decoder = decoder
+        self._is_framed = is_framed and decoder is None
+        self._reading = ReplyReader(spoken)
+        self._unread: list[bytes] = []
+        self._unread_size = 0
+        self._early: bytearray | None = bytearray()
+        """What is held back until the reply begins; None from then on."""
+        self._last = b""
+
+    @property
+    def can_add_errors(self) -> bool:
+        """Whether an error can be added to the stream, so that the head need not wait for the first bytes."""
+        return self._is_framed
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+        self._read()
+        return self._reading.reply
+
+    def take(self, data: bytes) -> bytes:
+        """The same bytes, unless they repeat a key."""
+        if self._decoder is not None:
+            return self._pass_coded(data, self._decoder)
+        self._recorder.record_chunk(data)
+        self._unread.append(data)
+        self._unread_size += len(data)
+        shown = self._masking.feed(data)
+        if self._early is not None:
+            shown = self._hold_until_reply(self._early, shown)
+        if shown:
+            self._last = shown
+        return shown
+
+    def _pass_coded(self, data: bytes, decoder: BodyDecoder) -> bytes:
+        """The coded bytes; raises a fault if they contain a key."""
+        plain = decoder.feed(data)
+        self._recorder.record_chunk(plain)
+        if decoder.trouble:
+            self._read()
+            self._reading.give_up(decoder.trouble)
+        self._unread.append(plain)
+        self._unread_size += len(plain)
+        self._masking.feed(plain)
+        if self._masking.has_found:
+            raise _key_repeated()
+        return data if self._early is None else self._hold_until_reply(self._early, data)
+
+    def _hold_until_reply(self, early: bytearray, shown: bytes) -> bytes:
+        """The bytes that can be passed on before anything of a reply has arrived."""
+        early += shown
+        self._read()
+        reading = self._reading
+        is_refused = reading.has_failed and not reading.was_cut and self._is_framed
+        if reading.has_begun or is_refused or len(early) > _MOST_EARLY:
+            self._early = None
+            return bytes(early)
+        if not self._is_framed or reading.was_cut:
+            return b""
+        ends = [early.rfind(end) + len(end) for end in _FRAME_ENDS if early.rfind(end) >= 0]
+        passed = bytes(early[: max(ends, default=0)])
+        del early[: len(passed)]
+        return passed
+
+    def catch_up(self) -> None:
+        """Read what was passed on, once it is large enough."""
+        if self._unread_size >= _READ_SIZE:
+            self._read()
+
+    def _read(self) -> None:
+        if self._unread_size:
+            data = b"".join(self._unread)
+            self._unread.clear()
+            self._unread_size = 0
+            self._reading.feed(data)
+
+    def end(self) -> bytes:
+        """The bytes that were held back, and an error where the stream ended before the reply was complete."""
+        self._read()
+        was_sent = self._reading.has_failed and not self._reading.has_unnamed_error
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is None:
+            self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
+            return self._flush()
+        is_empty = self._early is not None
+        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        if not can_add and (is_empty or not was_sent):
+            # This stream has no place for an error: the client gets a status, or the transfer is broken off.
+            status = dialect(self._spoken).write_error(reply.fault)[0]
+            self._exchange.end_response(FailedEnd(reply.fault, status, reply.usage))
+            raise reply.fault
+        self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+        if is_empty and self._reading.was_cut:
+            self._early = None  # clients do not look for an error behind the end of a stream
+            return self._error(reply.fault)
+        held = self._flush()
+        return held + self._error(reply.fault) if can_add and (is_empty or not was_sent) else held
+
+    def _flush(self) -> bytes:
+        """The bytes that the client has not been given yet."""
+        held = self._masking.close()
+        early, self._early = bytes(self._early or b""), None
+        held = early if self._decoder is not None else early + held
+        self._last = held or self._last
+        return held
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error as the dialect writes it, if there is a place for it. A complete reply needs none."""
+        self._read()
+        has_key = self._decoder is not None and self._masking.has_found
+        if self._reading.has_ended and not has_key:
+            return self.end()
+        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        self._reading.fail(fault)
+        self._exchange.end_response(FailedEnd(fault, usage=self._reading.reply.usage))
+        if not can_add:
+            raise fault
+        return self._flush() + self._error(fault)
+
+    def leave(self) -> None:
+        """A client that leaves after a complete reply, or after the provider's own error, has had everything."""
+        self._read()
+        was_sent = self._reading.has_failed
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is not None and was_sent:
+            self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+        elif reply.fault is None and reply.choice.finish is not None:
+            self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
+        else:
+            self._exchange.end_response(CancelledEnd(cancel_reason()))
+
+    def _error(self, fault: Fault) -> bytes:
+        last = self._last
+        if not self._is_framed:
+            gap = b"" if last.rstrip().endswith((b"[", b",")) else b",\n"
+            return gap + encode(dialect(self._spoken).write_error(fault)[1]) + b"]"
+        gap = b"" if not last or last.endswith(_FRAME_ENDS) else b"\n\n"
+        return gap + failure_frame(self._spoken, fault, self._reading.reply, last)
+
+
+class TranslatingTap:
+    """The response in the client's dialect. Where the translation lost something, the record says what."""
+
+    def __init__(
+        self, exchange: Exchange, translation: StreamTranslation, *, masking: Masking, decoder: BodyDecoder | None
+    ) -> None:
+        self._exchange = exchange
+        self._recorder = exchange.recorder
+        self._translation = translation
+        self._masking = masking
+        self._decoder = decoder
+        self._given: list[bytes] = []
+        self._has_ended_response = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had the end of its stream."""
+        return self._translation.has_ended
+
+    @property
+    def may_end(self) -> bool:
+        """Whether only the end of the transfer is missing."""
+        return self._translation.may_end
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the response so far."""
+        return self._translation.reply
+
+    def take(self, data: bytes) -> bytes:
+        """The translation of this chunk."""
+        plain = data if self._decoder is None else self._decoder.feed(data)
+        self._recorder.record_chunk(plain)
+        if self._decoder is not None and self._decoder.trouble:
+            raise unreadable(self._decoder.trouble)
+        return self._give(self._translation.feed(plain))
+
+    def catch_up(self) -> None:
+        """Every chunk is read when it comes."""
+
+    def end(self) -> bytes:
+        """The end of the client's stream, or an error in its place."""
+        return self._give(self._translation.close(), is_last=True)
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error in the form of the client's dialect."""
+        return self._give(self._translation.fail(fault), is_last=True)
+
+    def leave(self) -> None:
+        """The client has gone. If it has had the end of its stream before, the response has ended already."""
+        if not self._has_ended_response:
+            self._has_ended_response = True
+            self._exchange.end_response(CancelledEnd(cancel_reason()))
+
+    def _give(self, data: bytes, *, is_last: bool = False) -> bytes:
+        is_over = is_last or self._translation.has_ended
+        data = self._masking.feed(data) + (self._masking.close() if is_over else b"")
+        self._given.append(data)
+        if is_over and not self._has_ended_response:
+            self._has_ended_response = True
+            self._end_response()
+        return data
+
+    def _end_response(self) -> None:
+        reply, report = self._translation.reply, self._translation.report
+        if report.losses:
+            digest = self._recorder.keep_body(b"".join(self._given))
+            self._recorder.record_translation(self._exchange.request.dialect, digest, report)
+        self._given.clear()
+        if reply.fault is None:
+            self._exchange.end_response(FinishedEnd(reply))
+        else:
+            self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
+
+
+def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
+    """The frame by which a stream of this dialect reports a failure; `last` are the bytes before it."""
+    writer = dialect(spoken).stream_writer(Client(id=reply.id or "", model=reply.model or ""), Report())
+    written = b"".join(writer.feed(event) for event in (Failed(fault), Ended()))
+    # A new writer opens its stream first; here the stream is open already, so only the last frame counts.
+    frame = SseDecoder().feed(written)[-1]
+    data = encode_frame(frame)
+    if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
+        data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)
+    return data
+
+
+def unreadable(why: str) -> Fault:
+    """The fault of a response that cannot be translated because it cannot be read."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider's answer cannot be read: {why}",
+        hint="Check that the provider's base_url leads to its API, and that it speaks the dialect that is set for it.",
+    )
+
+
+def _key_repeated() -> Fault:
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
+        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
+    )

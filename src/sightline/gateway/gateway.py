@@ -81,7 +81,7 @@ async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, r
         hint = "Send the path without dot segments, backslashes and control characters."
         raise _bad("the path leads out of the provider's API", hint)
     headers = scope["headers"]
-    coding, strict, told = _read_headers(tuple([each for each in headers if each[0] != b"content-length"]))
+    coding, strict, text_headers = _read_headers(tuple([each for each in headers if each[0] != b"content-length"]))
     came = await _body(receive, headers)
     is_coded = coding not in ("", "identity")
     body = await _plain(came, coding) if is_coded else came
@@ -91,7 +91,7 @@ async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, r
     return ClientRequest(
         dialect=place.dialect,
         body=body,
-        headers=told,
+        headers=text_headers,
         path=place.path,
         query=scope["query_string"].decode("latin-1"),
         model=model,
@@ -159,8 +159,8 @@ async def _plain(came: bytes, coding: str) -> bytes:
 def _model_and_stream(body: bytes, place: GatewayPath) -> tuple[str, bool]:
     """The model and whether a stream is wanted, as body and path tell them."""
     try:
-        told = _READER.decode(body)
-        model, stream = told.model, told.stream is True
+        read = _READER.decode(body)
+        model, stream = read.model, read.stream is True
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         model, stream = _patiently_named(body)
     if place.model:
@@ -263,7 +263,7 @@ class Gateway:
 
 async def _hand_over(relayed: ClientResponse, send: Send) -> None:
     """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded: where
-    the length is told, the last piece has it; else the transfer has an end of its own."""
+    the length is known, the last chunk has it; else the transfer has an end of its own."""
     await send(response_start(relayed.status, relayed.headers))
     missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     try:

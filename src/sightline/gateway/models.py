@@ -1,4 +1,4 @@
-"""The models that can be asked for here, in the shape that whoever asks expects."""
+"""The list of models that this gateway serves, in the form of each dialect."""
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -38,7 +38,7 @@ def one(models: list[ListedModel], name: str) -> ListedModel:
 
 
 def unknown_provider(catalog: Catalog, name: str) -> Fault:
-    """The fault of a provider that nobody has configured."""
+    """The fault of a provider that is not configured."""
     hint = f"Known are {', '.join(catalog.providers)}."
     return Fault(Code.USAGE, f"there is no provider {name!r}", hint=hint, status=404)
 

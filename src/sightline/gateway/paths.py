@@ -1,7 +1,7 @@
 """What the path of a request asks for, however a client's base URL has made it.
 
 Most clients let a person set a base URL and nothing else, and then add a path of their own. So `/p/{provider}` and
-`/s/{session}` may stand in front, slashes may be doubled or trail, and a version may be missing or stand there twice.
+`/s/{session}` may come first, slashes may be doubled or trail, and a version may be missing or doubled.
 """
 
 import re
@@ -10,11 +10,25 @@ from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
-from sightline.dialects.paths import dialect_by_client, dialect_by_prefix, dialect_by_version, match_path
+from sightline.dialects.paths import dialect_by_prefix, dialect_by_version, match_path
 
 Kind = Literal["ask", "models", "model", "unknown"]
 
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|p)\d*)*")
+_METHOD = re.compile(r"(.+):(generateContent|streamGenerateContent|countTokens)", re.DOTALL)
+_GOOGLE = re.compile(r"v\d+(?:alpha|beta)\d*")
+
+_ASKS: dict[tuple[str, ...], tuple[str, bool]] = {
+    ("chat", "completions"): ("openai-chat", False),
+    ("responses",): ("openai-responses", False),
+    ("responses", "input_tokens"): ("openai-responses", True),
+    ("messages",): ("anthropic", False),
+    ("messages", "count_tokens"): ("anthropic", True),
+}
+"""The dialect of each path behind its version, and whether it counts tokens."""
+
+_FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "openai-chat"}
+"""The dialect of a caller whose path is unknown, by the first segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +70,13 @@ def parse_path(raw: str) -> GatewayPath:
 
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
-    """The dialect of the client: as the path says, else as its headers and its query do."""
-    return place.dialect or dialect_by_client({name.decode("latin-1") for name, _ in headers}, query)
+    """The caller's dialect: by the path, else by the headers."""
+    if place.dialect:
+        return place.dialect
+    names = {name for name, _ in headers}
+    if b"x-goog-api-key" in names or b"x-goog-api-client" in names or query.startswith("key=") or "&key=" in query:
+        return "gemini"
+    return "anthropic" if b"anthropic-version" in names else "openai-chat"
 
 
 def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:

@@ -9,15 +9,15 @@ from sightline.wire.jsontext import encode
 
 
 def refusal_response(spoken: str, fault: Fault, *, headers: Headers | None = None) -> WebResponse:
-    """The fault as this dialect tells it, with the hint, since nobody else will show it to a person."""
-    told = Fault(
+    """The fault as an error of this dialect. The hint is part of its message: clients show nothing else."""
+    with_hint = Fault(
         fault.code,
         f"{fault.message}. {fault.hint}" if fault.hint else fault.message,
         status=fault.status,
         retry_after=fault.retry_after,
         details=fault.details,
     )
-    status, body = dialect(spoken).write_error(told)
+    status, body = dialect(spoken).write_error(with_hint)
     said: Headers = [(b"content-type", b"application/json"), *(headers or [])]
     if fault.retry_after is not None:
         said.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))

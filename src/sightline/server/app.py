@@ -20,7 +20,7 @@ class App:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer one request; whoever hangs up meanwhile ends it."""
+        """Answer one request; a client that disconnects cancels it."""
         task = asyncio.current_task()
         assert task is not None  # a server runs each request in a task
         connection = scope.get("extensions", {}).get(RUNNING, self._tasks)
@@ -36,7 +36,7 @@ class App:
             self._tasks.discard(task)
 
     def _serving(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Whoever serves it, to be awaited: a coroutine around another costs each piece of a stream some time."""
+        """What serves it, to be awaited. A coroutine around another would cost time for each chunk of a stream."""
         is_workbench = self._workbench.serves(scope)
         refusal = self._guard.refusal(scope["headers"])
         if refusal is not None:

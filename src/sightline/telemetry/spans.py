@@ -19,7 +19,7 @@ from sightline.catalog.foreign_names import OPENTELEMETRY_NAMES
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.exchange.caller import SESSIONS
+from sightline.exchange.client_request import SESSIONS
 from sightline.model.exchange import (
     AttemptStarted,
     Dropped,

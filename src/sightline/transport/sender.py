@@ -142,7 +142,8 @@ class Sender:
                 self._ledger.unsent(sent, self._clock.now())
             elif may_retry(fault):
                 self._ledger.settle(sent, 0, self._clock.now())
-            return without(fault, _secrets_of(outgoing))
+            redact_fault(fault, _secrets_of(outgoing))
+            return fault
         outcome = None
         try:
             outcome = await self._outcome(outgoing, response, sent, number)
@@ -195,7 +196,8 @@ def _classify_error(outgoing: Outgoing, status: int, headers: dict[str, str], bo
     fault = dialect(outgoing.dialect).read_error(status, _read_error_body(body, headers), headers)
     if fault.code is Code.RATE_LIMITED and fault.retry_after is None:
         fault.retry_after = reset_wait(allowances(headers, now), outgoing.tokens)
-    return without(fault, _secrets_of(outgoing))
+    redact_fault(fault, _secrets_of(outgoing))
+    return fault
 
 
 def _read_error_body(body: bytes, headers: Mapping[str, str]) -> Json:
@@ -267,14 +269,13 @@ def _detail(fault: Fault) -> str:
     return f"{f'{fault.status}: ' if fault.status else ''}{fault.message}"[:_LONGEST_DETAIL]
 
 
-def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
-    """The fault with every one of these values masked in its words."""
+def redact_fault(fault: Fault, secrets: tuple[str, ...]) -> None:
+    """Mask every one of these values in the words of the fault."""
     fault.message = redact_text(fault.message, secrets)
     fault.args = (fault.message,)
     fault.hint = redact_text(fault.hint, secrets)
     if isinstance(fault.details, dict | list | str):
         fault.details = redact_json(fault.details, secrets)
-    return fault
 
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:

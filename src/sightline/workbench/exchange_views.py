@@ -13,12 +13,12 @@ from sightline.editing.comparing import Compared, Comparison, Side, compare_draf
 from sightline.editing.draft import Draft
 from sightline.editing.review import TokenBudget
 from sightline.errors import Code, Fault
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
-from sightline.exchange.interception.calls_draft import CallsDraft
+from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.interception.viewer import DocumentState, Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewer import DocumentState, Viewer
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
     Answered,
@@ -225,8 +225,8 @@ class Showing:
             state="held",
             body_sha256=look.draft.sha256,
             dirty=look.draft.is_dirty,
-            can_undo=hold.editing.can_undo,
-            can_redo=hold.editing.can_redo,
+            can_undo=hold.can_undo,
+            can_redo=hold.can_redo,
             validity=look.validity,
             tokens=tokens([], look.budget),
             sections=look.sections if before is None else look.since(before),

@@ -9,12 +9,11 @@ import msgspec
 from sightline.editing.masks import Mask
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
-from sightline.exchange.expansion import Expand, expand
-from sightline.exchange.hold import Hold
-from sightline.exchange.holds import Holds
-from sightline.exchange.interception.rules import InterceptionRule
+from sightline.exchange.interception.core.rules import InterceptionRule
+from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Expand, Holds, expand
+from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewer import Viewer
 from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
 from sightline.web.bodies import MOST_WITH_BODY, one, order, read_body, read_json

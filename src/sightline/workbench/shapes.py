@@ -10,8 +10,7 @@ from sightline.editing.review import CategoryTokens, EditCost
 from sightline.editing.section import Section
 from sightline.editing.validity import Validity
 from sightline.errors import CancelReason
-from sightline.exchange.interception.interception import Mode
-from sightline.exchange.interception.rules import OnTimeout, Phase
+from sightline.exchange.interception.core.rules import Mode, OnTimeout, Phase
 from sightline.model.exchange import State
 from sightline.model.json import JsonObject
 from sightline.model.report import Addition, Loss

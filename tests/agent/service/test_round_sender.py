@@ -16,7 +16,7 @@ from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client
 from sightline.editing.operations import operation
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.reply_writing import write_reply
+from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.prepare import Prepared
 from sightline.model.exchange import Answered, Budgeted
 from sightline.model.message import Message

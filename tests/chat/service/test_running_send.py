@@ -10,7 +10,7 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver
 from sightline.model.tools import Tool
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, play, says, says_until, word
@@ -208,7 +208,7 @@ class Mistaken:
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         return ()
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
         raise ZeroDivisionError
 
 

@@ -24,9 +24,9 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.chat_log import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
+from sightline.evals.service.progress import Telling
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.memory import Memory
-from sightline.exchange.observed_hub import Telling
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool

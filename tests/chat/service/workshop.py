@@ -50,7 +50,7 @@ class Workshop:
 
     def answering(self, engine: Engine) -> Answerer:
         ids = counting(1)
-        surroundings = RunnerOptions(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
+        surroundings = RunnerOptions(engine.relay.catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
         assert isinstance(surroundings.catalog, Catalog)
         return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 

@@ -50,7 +50,7 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
+from sightline.exchange.recorder import FactObserver
 from sightline.journal.driver import StopSignal, drive
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -125,7 +125,7 @@ class RunParticipants:
     approver: Approver
     hooks: Hooks | None
     heard: Heard
-    noted: Telling | None = None
+    noted: FactObserver | None = None
     watcher: Watcher | None = None
     gate: RunGate | None = None
 

@@ -13,8 +13,8 @@ from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared, write_prepared
+from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange, read_request
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Answered, Dropped, Edited, ExchangeFinished, Held, Released
@@ -77,7 +77,7 @@ class RoundSender:
     heard: Heard
     held: Callable[[str], None]
     paused: Callable[[Wait | None], None]
-    noted: Telling | None = None
+    noted: FactObserver | None = None
     gate: RunGate | None = None
     conversation: str = ""
     _events: list[StreamEvent] = field(default_factory=list)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -14,7 +14,6 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.run_view import Looked, brief, show_run
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import RunObserver
 from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Line, Logbook
 from sightline.wire.cache import BoundedCache
@@ -36,6 +35,17 @@ FactListener: TypeAlias = Callable[[RunFact], None]
 """Gets each fact once it is durable."""
 
 
+@runtime_checkable
+class RunObserver(Protocol):
+    """Follows runs from outside, as an exporter of traces does."""
+
+    def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
+        """The facts of a run with their times, the last `fresh` of which were just written down."""
+
+    def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
+        """A tool of a run was run."""
+
+
 class RunLog:
     """The facts of a run that is driven here, whose log has no other writer. `timed_facts` are all of them so far.
 
@@ -52,14 +62,15 @@ class RunLog:
         facts: Sequence[TimedFact] = (),
         changed: Callable[[], None] = lambda: None,
         tell: FactListener | None = None,
-        observer: RunObserver | None = None,
+        observer: object | None = None,
     ) -> None:
         self.run = run
         self.now = now
         self.timed_facts = list(facts)
         self._changed = changed
         self._tell = tell
-        self._observer = observer
+        # The exchange hands it on without knowing what a run is.
+        self._observer = observer if isinstance(observer, RunObserver) else None
         hint = "It goes on there; `sightline resume` takes it back once that has ended."
         message = f"the run {run} was taken over by another process"
         self._journal: Journal[RunFact, list[TimedFact], None] = Journal(

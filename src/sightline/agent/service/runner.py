@@ -29,8 +29,8 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import RUN_PREFIX, Hub
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import compose_request, write_prepared
+from sightline.exchange.recorder import FactObserver
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
@@ -91,7 +91,7 @@ class Runner:
         hooks: Hooks | None = None,
         run: str = "",
         heard: Heard | None = None,
-        noted: Telling | None = None,
+        noted: FactObserver | None = None,
         is_stepping: bool = False,
         opening: Opening | None = None,
         origin: JsonObject | None = None,
@@ -127,7 +127,7 @@ class Runner:
         *,
         hooks: Hooks | None = None,
         heard: Heard | None = None,
-        noted: Telling | None = None,
+        noted: FactObserver | None = None,
         is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
         on_fact: FactListener | None = None,

@@ -16,8 +16,8 @@ from sightline.chat.service.live_answer import Deltas, LiveAnswer
 from sightline.errors import CancelReason, Fault
 from sightline.exchange.cancellation import Cancellation, cancellation
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.hold_changes import Changes, changes_while_held
 from sightline.journal.driver import StopSignal
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.exchange import Budgeted, Dropped

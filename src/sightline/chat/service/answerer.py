@@ -23,8 +23,8 @@ from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
-from sightline.exchange.observed_hub import Telling
 from sightline.exchange.prepare import Prepared
+from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
@@ -109,11 +109,11 @@ class Answerer(Protocol):
         """The tools as the model sees them; a fault if one of them is not available."""
         ...
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
@@ -133,7 +133,7 @@ class DirectAnswerer:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
         raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
@@ -142,7 +142,7 @@ class DirectAnswerer:
         """There are no runs here."""
         return None
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Ask once; the chat has seen to the account's limits before."""
         reply = await self.engine.ask(
             wanted.prepared,
@@ -204,7 +204,7 @@ class ToolAnswerer:
         """The tools as the model sees them."""
         return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
             return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
@@ -213,7 +213,7 @@ class ToolAnswerer:
         await wanted.began(run)
         return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: Telling) -> AnswerResult:
+    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Go on with a run until the model has answered."""
         run = taken.run
         _, ended = await self.runner.result_of(run)
@@ -270,7 +270,7 @@ class ToolAnswerer:
         return tuple(messages_of(self.runner.so_far(run)))
 
     async def _run(
-        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: Telling
+        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: FactObserver
     ) -> FinishedRun:
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)

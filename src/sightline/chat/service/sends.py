@@ -19,8 +19,8 @@ from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.final_body import refuse_other
 from sightline.exchange.hub import Hub
+from sightline.exchange.interception.final_body import refuse_other
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.ledger import READY

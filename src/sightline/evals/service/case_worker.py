@@ -29,7 +29,7 @@ from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, CaseTarget, describe_fault
 from sightline.evals.service.targets import Targets
-from sightline.exchange.hold_changes import Changes, apply_changes
+from sightline.exchange.interception.hold_changes import Changes, apply_changes
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock

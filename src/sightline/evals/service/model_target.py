@@ -15,7 +15,7 @@ from sightline.evals.service.answer_cache import Answers
 from sightline.evals.service.context import LONGEST, Admitted, Admitting
 from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, observe_reply
 from sightline.exchange.engine import Engine
-from sightline.exchange.hold_changes import Changes, apply_changes, changes_while_held
+from sightline.exchange.interception.hold_changes import Changes, apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject

@@ -38,7 +38,7 @@ from sightline.evals.service.target import (
     observe_run,
     refuse_tools,
 )
-from sightline.exchange.hold_changes import apply_changes, changes_while_held
+from sightline.exchange.interception.hold_changes import apply_changes, changes_while_held
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.likeness import lines_of

@@ -1,5 +1,6 @@
-"""Interception as values: which requests and replies are stopped for a person, and what a person makes of them then.
+"""Interception: which exchanges are held for a user, what the user can do to them, and which edits are kept.
 
-It may import `editing` and everything below. Rules, modes, held tool calls and hand-written replies are pure; who waits
-for a person, and for how long, is the engine's. Nothing here reads a clock, a file or a socket, and nothing here sends.
+`core` has the pure part: rules, held tool calls, replies by hand. Beside it are the holds, the edits that are kept as
+masks for later requests, and the file that keeps rules and masks over restarts. It may import `exchange` and
+everything below; only `exchange.run` and the fronts call it. It never sends anything.
 """

@@ -137,10 +137,10 @@ class RecordedExchange:
         return read_request(self.spoken, self.sent, self.model)
 
     def events(self) -> list[StreamEvent]:
-        """What the answer told, in order; it ends in the fault that the exchange ended in."""
+        """The events of the response in order; the last one is the fault that the exchange ended with, if it did."""
         hearing = ReplyDecoder(dialect(self.spoken))
-        told = [event for frame in self.frames for event in hearing.feed(frame.data)]
-        return told + self.last_events(hearing)
+        events = [event for frame in self.frames for event in hearing.feed(frame.data)]
+        return events + self.last_events(hearing)
 
     def last_events(self, hearing: ReplyDecoder) -> list[StreamEvent]:
         """What is left to tell when all frames have been heard."""

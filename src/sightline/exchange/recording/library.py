@@ -77,7 +77,7 @@ class Library:
         return await self._load_turn(summaries, turn)
 
     async def at(self, lines: list[str], turn: int, spoken: str = "") -> RecordedExchange | None:
-        """The recording of this request whose turn this is, counted from 0, for whoever counts himself."""
+        """The recording of this request whose turn this is, counted from 0, for callers that count turns themselves."""
         return await self._load_turn(self._find(lines, spoken)[1], turn)
 
     def _find(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
@@ -118,7 +118,7 @@ def _likeness(recording: tuple[int, ...], marks: tuple[int, ...], wanted: set[in
 
 def _difference(before: list[str], after: list[str]) -> str:
     """What the recording has and the request has not (-), and the other way round (+)."""
-    told = list(unified_diff(before, after, n=0, lineterm=""))[2:]
-    changed = [shorten(line) for line in told if not line.startswith("@@")]
+    lines = list(unified_diff(before, after, n=0, lineterm=""))[2:]
+    changed = [shorten(line) for line in lines if not line.startswith("@@")]
     more = len(changed) - _MOST_LINES
     return "\n".join(changed[:_MOST_LINES]) + (f"\n(and {more} more lines)" if more > 0 else "")

@@ -104,7 +104,7 @@ def _lines(request: Request) -> Iterator[str]:
 
 
 def _text(who: str, text: str) -> Iterator[str]:
-    """A line for each line of it, so that a difference can be told where it is."""
+    """A line for each line of it, so that a difference can be shown where it is."""
     for line in text.split("\n"):
         yield f"{who}: {line}"
 
@@ -129,10 +129,10 @@ def _piece(part: Part, calls: dict[str, int]) -> tuple[str, str] | None:
         case ToolCall(id=name, name=tool, arguments=arguments):
             return "call", f"{_number(name, calls)} {tool} {_arguments(arguments)}"
         case ToolResult(id=name, parts=parts, structured=structured):
-            told = [piece[1] for each in parts if (piece := _piece(each, calls)) is not None]
+            texts = [piece[1] for each in parts if (piece := _piece(each, calls)) is not None]
             if structured is not None:
-                told.append(_json(structured))
-            return "result", f"{_number(name, calls)} {' '.join(told)}"
+                texts.append(_json(structured))
+            return "result", f"{_number(name, calls)} {' '.join(texts)}"
         case Image(source=source) | Document(source=source) | Audio(source=source):
             return "file", f"{type(part).__name__.lower()} {_source(source)}"
         case Opaque(value=value):
@@ -144,7 +144,7 @@ def _piece(part: Part, calls: dict[str, int]) -> tuple[str, str] | None:
 
 
 def _number(name: str, calls: dict[str, int]) -> int:
-    """Calls are told apart by their order, where the dialect names them."""
+    """Calls are distinguished by their order, where the dialect names them."""
     return calls.setdefault(name, len(calls) + 1) if name else 0
 
 

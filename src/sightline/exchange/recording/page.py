@@ -101,8 +101,8 @@ def _part(part: Part) -> str:
         case ToolCall(name=name, arguments=arguments, id=call):
             return f"<h3>calls {escape(name)}{_call_label(call)}</h3>{block(_arguments(arguments))}"
         case ToolResult(parts=parts, structured=structured, id=call, is_error=is_error):
-            told = parts_html(parts) + (block(pretty(structured)) if structured is not None else "")
-            return f"<h3>{'error' if is_error else 'result'}{_call_label(call)}</h3>{told}"
+            content = parts_html(parts) + (block(pretty(structured)) if structured is not None else "")
+            return f"<h3>{'error' if is_error else 'result'}{_call_label(call)}</h3>{content}"
         case Image(source=source):
             return _picture(source)
         case Document(source=source, title=title):
@@ -139,18 +139,18 @@ def _picture(source: Source) -> str:
 def _file(what: str, title: str, source: Source | None) -> str:
     match source:
         case None:
-            told, inner = "kept by the provider", ""
+            label, inner = "kept by the provider", ""
         case Inline(media_type=kind, data=data):
-            told, inner = f"{kind}, {len(data) * 3 // 4:,} bytes", ""
+            label, inner = f"{kind}, {len(data) * 3 // 4:,} bytes", ""
         case Link(url=url):
-            told, inner = url, ""
+            label, inner = url, ""
         case FileId(id=name):
-            told, inner = name, ""
+            label, inner = name, ""
         case PlainText(text=text, media_type=kind):
-            told, inner = kind, words(text)
+            label, inner = kind, words(text)
         case unreachable:
             assert_never(unreachable)
-    named = " · ".join(filter(None, (what, title, told)))
+    named = " · ".join(filter(None, (what, title, label)))
     return f'<p class="soft">{escape(named)}</p>{inner}'
 
 
@@ -207,7 +207,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
     when = datetime.fromtimestamp(summary.at, UTC)
     outcome = " ".join(filter(None, (summary.state, str(summary.status or ""), summary.finish, summary.fault)))
     usage = recorded.usage
-    told = {
+    rows_by_name = {
         "exchange": recorded.id,
         "when": f"{when:%Y-%m-%d %H:%M:%S} UTC",
         "model": summary.model + (f" → {recorded.model}" if recorded.model != summary.model else ""),
@@ -222,7 +222,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
         "attempts": str(summary.attempts) if summary.attempts > 1 else "",
         "note": summary.message,
     }
-    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in told.items() if value)
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows_by_name.items() if value)
     kind = "good" if summary.state == "finished" and summary.status < 400 else "bad"
     return f'<header><h1>{escape(title)}</h1><p class="{kind}">{escape(outcome)}</p><dl>{rows}</dl></header>\n'
 
@@ -288,7 +288,7 @@ def _losses(recorded: RecordedExchange) -> str:
 
 def _facts(recorded: RecordedExchange) -> str:
     began = recorded.facts[0].at
-    rows = [(f"{noted.at - began:+.3f} s", *told) for noted, told in _describe_facts(recorded)]
+    rows = [(f"{noted.at - began:+.3f} s", *described) for noted, described in _describe_facts(recorded)]
     return _section("What happened", _table(("when", "what", ""), rows))
 
 

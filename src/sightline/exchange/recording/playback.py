@@ -8,11 +8,11 @@ from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import broken_frame_fault
 from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Fault
-from sightline.exchange import answers
+from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers
 from sightline.exchange.recording.exchange_record import RecordedExchange
-from sightline.exchange.taps import failure_frame
+from sightline.exchange.stream_pump import failure_frame
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.report import Report
@@ -52,7 +52,7 @@ async def play(
         status, headers = recorded.summary.status or 200, _headers(recorded)
         return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
     events = PlayedBody(_write_frames(recorded, asked, request, wait))
-    return ClientResponse(recorded.id, 200, [*answers.stream_headers(asked), *own], events)
+    return ClientResponse(recorded.id, 200, [*client_response.stream_headers(asked), *own], events)
 
 
 async def _whole_as_it_came(
@@ -60,8 +60,10 @@ async def _whole_as_it_came(
 ) -> ClientResponse:
     await wait(_end(recorded))
     if recorded.fault is not None and recorded.spoken != asked.dialect:
-        return answers.refusal(asked.dialect, recorded.fault, own, recorded.id)
-    return answers.whole(recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own)
+        return client_response.refusal(asked.dialect, recorded.fault, own, recorded.id)
+    return client_response.whole(
+        recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own
+    )
 
 
 async def _play_whole(
@@ -74,13 +76,13 @@ async def _play_whole(
     for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
         fold.add(event)
     if (fault := fold.reply.fault) is not None:
-        return answers.refusal(asked.dialect, fault, own, recorded.id)
+        return client_response.refusal(asked.dialect, fault, own, recorded.id)
     body = dialect(asked.dialect).write_reply(fold.reply, _client(recorded, asked, request), Report())
-    return answers.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
+    return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
 
 
 async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
-    """The provider's bytes as they came; where they broke off, the error that the client was told."""
+    """The provider's bytes as they came; where they were interrupted, the error that the client got."""
     for frame in recorded.frames:
         await wait(frame.after)
         yield frame.data
@@ -111,7 +113,7 @@ async def _write_frames(
 
 
 class _Telling:
-    """The events of a recording in the terms of the client's request, up to a frame that nobody can read."""
+    """The events of a recording in the terms of the client's request, up to a frame that cannot be read."""
 
     def __init__(self, recorded: RecordedExchange, request: Request) -> None:
         self._recorded = recorded
@@ -127,16 +129,16 @@ class _Telling:
         return self._until_failure(self._recorded.last_events(self._hearing))
 
     def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        told: list[StreamEvent] = []
+        read: list[StreamEvent] = []
         for event in events:
             if self._is_over:
                 break
             if isinstance(event, FrameBroken):
-                told += [Failed(broken_frame_fault(event)), Ended()]
+                read += [Failed(broken_frame_fault(event)), Ended()]
                 self._is_over = True
             else:
-                told += self._restorer.feed(event)
-        return told
+                read += self._restorer.feed(event)
+        return read
 
 
 def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) -> Client:
@@ -153,7 +155,7 @@ def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) 
 def _headers(recorded: RecordedExchange) -> Headers:
     """Those of the provider that are the client's; the body is on record without its coding."""
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
-    return answers.without_coding(answers.headers_for_client(raw))
+    return client_response.without_coding(client_response.headers_for_client(raw))
 
 
 def _end(recorded: RecordedExchange) -> float:
@@ -162,4 +164,4 @@ def _end(recorded: RecordedExchange) -> float:
 
 def not_recorded(fault: Fault, asked: ClientRequest) -> ClientResponse:
     """A miss, in the client's own words."""
-    return answers.refusal(asked.dialect, fault, [])
+    return client_response.refusal(asked.dialect, fault, [])

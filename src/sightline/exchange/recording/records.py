@@ -1,6 +1,8 @@
-"""Exchanges of the record, looked up for whoever shows them: their facts, their line, and what belongs to them."""
+"""Lookups in the record: the facts of an exchange, its summary and its replays; and how long they are kept."""
 
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
@@ -9,6 +11,7 @@ from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import PriceList, Summary, summary_of
+from sightline.transport.clock import Clock
 
 Unwritten = Callable[[str], list[FactEntry]]
 
@@ -41,8 +44,8 @@ class Records:
 
     async def summary(self, exchange: str, facts: list[FactEntry]) -> Summary:
         """Its line: what its facts tell, and what the record has read in its request."""
-        told = summary_of(exchange, facts, self._prices)
-        return await self._line(exchange) or told
+        computed = summary_of(exchange, facts, self._prices)
+        return await self._line(exchange) or computed
 
     async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange, with its bodies; a fault if the record no longer holds them."""
@@ -68,3 +71,36 @@ class Records:
     async def _line(self, exchange: str) -> Summary | None:
         found = await self.store.find(TextTerm("id", literal(exchange)), now=self._now(), limit=1)
         return next((summary for summary in found if summary.id == exchange), None)
+
+
+EVERY = 3600.0
+_DAY = 86_400.0
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Forgets exchanges that are older than `days`, and the oldest of more than `megabytes`; 0 is without a limit."""
+
+    store: Store
+    clock: Clock
+    days: int = 0
+    megabytes: int = 0
+
+    async def run(self) -> None:
+        """Look after it at once and every hour, until cancelled."""
+        while self.days or self.megabytes:
+            await self.once()
+            await self.clock.sleep(EVERY)
+
+    async def once(self) -> None:
+        """Forget what is over. A record that cannot be changed now is looked after the next time."""
+        older = self.clock.now() - self.days * _DAY if self.days else None
+        larger = self.megabytes << 20 if self.megabytes else None
+        try:
+            pruned = await self.store.prune(older_than=older, larger_than=larger)
+        except Fault as fault:
+            _LOG.warning("the record could not be pruned: %s", fault.message)
+            return
+        if pruned.exchanges:
+            _LOG.info("%d exchanges were forgotten, %d bytes freed", pruned.exchanges, pruned.bytes_freed)

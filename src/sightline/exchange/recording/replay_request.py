@@ -1,6 +1,6 @@
 """A recorded request made ready to be sent once more: as a client's request for the relay, or as a call to show.
 
-Credentials are not on record. Where the provider has a key of its own, its variable stands in their place; else the
+Credentials are not on record. Where the provider has a key of its own, its variable takes their place; else the
 call names a variable for the client's.
 """
 
@@ -28,7 +28,7 @@ from sightline.wire.secrets import MASK, parameters
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
-"""The body is on record without its coding, and whoever reads the answer here wants it plain."""
+"""The body is on record without its coding, and the response is to be read without one."""
 
 
 def again(recorded: RecordedExchange) -> ClientRequest:
@@ -80,9 +80,9 @@ def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
     provider = _provider(recorded, catalog)
     call = _call_to(recorded, provider, catalog)
     headers = call.headers
-    if recorded.url and provider.base_url == recorded.url:  # nobody knows here whether it wants a key
-        headers = tuple((name, replace(told, optional=True) if isinstance(told, Variable) else told)
-                        for name, told in headers)  # fmt: skip
+    if recorded.url and provider.base_url == recorded.url:  # it may need no key
+        headers = tuple((name, replace(value, optional=True) if isinstance(value, Variable) else value)
+                        for name, value in headers)  # fmt: skip
     # The embedded model listens elsewhere each time, so that its address of then leads nowhere.
     return replace(call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url)
 
@@ -157,7 +157,7 @@ def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
     name = recorded.summary.provider
     if not name:
         hint = "Use --as wire for the body that the client sent."
-        raise Fault(Code.USAGE, f"{recorded.id} was not sent to anybody", hint=hint)
+        raise Fault(Code.USAGE, f"{recorded.id} was not sent to a provider", hint=hint)
     provider = catalog.providers.get(name)
     spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
     if provider is None or (spoken != provider.dialect and spoken not in provider.also):

@@ -1,0 +1,276 @@
+"""The tool calls of a reply under edit: a JSON list of them, one section each, and the reply that they make."""
+
+from functools import cached_property
+from hashlib import sha256
+
+import msgspec
+
+from sightline.dialects.validity import is_object
+from sightline.editing.fixes import Fix
+from sightline.editing.operations import Batch, Delete, Edit, Reset, Restore, Set, SetBody, SetText
+from sightline.editing.section import Section, SectionPart
+from sightline.editing.validity import Validity, ValidityFinding
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.model.parts import Part, ToolCall
+from sightline.model.reply import Choice, Reply
+from sightline.wire.document import WireDocument
+from sightline.wire.jsontext import MISFIT, decode, encode
+
+_HINT = 'The calls are a JSON list of {"id", "name", "arguments": "a string"}; each id is one of the reply\'s own.'
+_REFUSED = "Change the arguments, or delete the call; more cannot be done to the calls of a reply."
+
+
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call on screen."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """A call and whether it is taken out. `section` is its name, as long as it is held; `is_free` where its tool takes
+    any words and not only a JSON object."""
+
+    section: str
+    call: _Call
+    is_free: bool
+    is_deleted: bool = False
+
+
+class CallsDraft:
+    """The calls as they stand on screen. It never changes: an operation gives another draft.
+
+    It has the surface of the draft of a request; `request` is always None, because this is none.
+    """
+
+    dialect = ""
+    model = ""
+    request = None
+
+    def __init__(self, original: tuple[_Shown, ...], shown: tuple[_Shown, ...]) -> None:
+        self._original = original
+        self._shown = shown
+
+    @classmethod
+    def of(cls, reply: Reply) -> "CallsDraft":
+        """The calls of a reply, unedited."""
+        named: dict[str, _Shown] = {}
+        for number, call in enumerate(_calls(reply), 1):
+            # Some wires name no calls, and some models give two the same name.
+            name = f"call_{number}" if not call.id or call.id in named else call.id
+            while name in named:
+                name += "_"
+            named[name] = _Shown(f"s{number}", _Call(name, call.name, call.arguments), call.kind == "custom")
+        shown = tuple(named.values())
+        return cls(shown, shown)
+
+    @cached_property
+    def first(self) -> "CallsDraft":
+        """The unedited draft."""
+        return CallsDraft(self._original, self._original)
+
+    @cached_property
+    def original(self) -> bytes:
+        """The calls as they came."""
+        return _calls_json(self._original)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The calls as they stand."""
+        return _calls_json(self._shown)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of `data`, in hex."""
+        return sha256(self.data).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it keeps in memory."""
+        return len(self.data)
+
+    def release_caches(self) -> None:
+        """Free the sections, which are computed again when they are needed."""
+        self.__dict__.pop("sections", None)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the calls differ from those that came."""
+        return self.data != self.original
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """One for each call, deleted ones in their old places."""
+        sections: list[Section] = []
+        place = 0
+        for shown in self._shown:
+            pointer = "" if shown.is_deleted else f"/{place}"
+            place += not shown.is_deleted
+            sections.append(_section(shown, pointer))
+        return tuple(sections)
+
+    def section(self, id: str) -> Section:  # noqa: A002 - as the draft of a request has it
+        """The section of this id; a fault if there is none."""
+        return next((each for each in self.sections if each.id == id), None) or _unknown(id)
+
+    def section_at(self, pointer: str) -> str:
+        """The id of the section that covers a place of `data`, empty if none does."""
+        wanted = "/".join(pointer.split("/")[:2])
+        return next((each.id for each in self.sections if each.pointer == wanted and wanted), "")
+
+    def with_edit(self, operation: Edit) -> "CallsDraft":
+        """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
+        match operation:
+            case SetText(section=section, text=text):
+                after = self._set_text(section, text)
+            case Delete(section=section) | Restore(section=section):
+                after = self._mark_deleted(section, is_deleted=isinstance(operation, Delete))
+            case Set(pointer=pointer, value=value):
+                after = self._replace_all(WireDocument(self.data).set(pointer, value).data)
+            case SetBody(body=body):
+                after = self._replace_all(_bytes(body))
+            case Reset():
+                after = self._original
+            case Batch(operations=operations):
+                draft = self
+                for each in operations:
+                    draft = draft.with_edit(each)
+                after = draft._shown
+            case _:
+                raise Fault(Code.INVALID_REQUEST, "this cannot be done to a tool call", hint=_REFUSED, status=422)
+        return self if after == self._shown else CallsDraft(self._original, after)
+
+    def _set_text(self, section: str, text: str) -> tuple[_Shown, ...]:
+        if self.section(section).deleted:
+            raise Fault(Code.INVALID_REQUEST, "this call is deleted", hint="Restore it first.", status=422)
+        return tuple(
+            msgspec.structs.replace(each, call=msgspec.structs.replace(each.call, arguments=text))
+            if each.section == section
+            else each
+            for each in self._shown
+        )
+
+    def _mark_deleted(self, section: str, *, is_deleted: bool) -> tuple[_Shown, ...]:
+        self.section(section)
+        return tuple(
+            each if each.section != section else msgspec.structs.replace(each, is_deleted=is_deleted)
+            for each in self._shown
+        )
+
+    def _replace_all(self, data: bytes) -> tuple[_Shown, ...]:
+        """The list as it was written; calls that it leaves out are deleted."""
+        try:
+            calls = msgspec.convert(decode(data), tuple[_Call, ...])
+        except MISFIT as error:
+            raise _wrong(str(error)) from None
+        written = {call.id: call for call in calls}
+        known = [each.call.id for each in self._shown]
+        if len(written) < len(calls) or not set(written) <= set(known):
+            raise _wrong("an id is there twice, or is not one of the reply's calls")
+        if [call.id for call in calls] != [name for name in known if name in written]:
+            raise _wrong("the calls are not in the order of the reply")
+        return tuple(
+            msgspec.structs.replace(
+                each, call=written.get(each.call.id, each.call), is_deleted=each.call.id not in written
+            )
+            for each in self._shown
+        )
+
+    # --- what comes of it ---
+
+    @property
+    def validity(self) -> Validity:
+        """What a client could not do with these calls: run one whose arguments are no JSON object. What the model wrote
+        itself may always be passed on."""
+        before = {each.section: each.call.arguments for each in self._original}
+        problems = tuple(
+            ValidityFinding(
+                pointer=f"{section.pointer}/arguments",
+                section=section.id,
+                message=f"the arguments of {section.parts[0].name!r} are not a JSON object",
+                severity="warning" if section.text == before[section.id] else "error",
+                fixes=(
+                    Fix(label="as the model wrote them", operations=_back(section, before[section.id])),
+                    Fix(label="drop this call", operations=(Delete(section=section.id),)),
+                ),
+            )
+            for section, shown in zip(self.sections, self._shown, strict=True)
+            if not (shown.is_deleted or shown.is_free or is_object(section.text))
+        )
+        return Validity(ok=all(each.severity == "warning" for each in problems), problems=problems)
+
+    def reply(self, reply: Reply) -> Reply:
+        """The reply with these calls in the place of its own; without any call left it simply stops."""
+        kept = {each.section: each.call for each in self._shown if not each.is_deleted}
+        number = 0
+        choices: list[Choice] = []
+        for choice in reply.choices:
+            parts: list[Part] = []
+            for part in choice.parts:
+                if not isinstance(part, ToolCall):
+                    parts.append(part)
+                    continue
+                number += 1
+                if (call := kept.get(f"s{number}")) is not None:
+                    parts.append(msgspec.structs.replace(part, name=call.name, arguments=call.arguments))
+            has_calls = any(isinstance(part, ToolCall) for part in parts)
+            finish = "stop" if choice.finish == "tool_calls" and not has_calls else choice.finish
+            choices.append(msgspec.structs.replace(choice, parts=tuple(parts), finish=finish, detail=None))
+        return msgspec.structs.replace(reply, choices=tuple(choices))
+
+
+def _calls(reply: Reply) -> list[ToolCall]:
+    return [call for choice in reply.choices for call in choice.tool_calls]
+
+
+def _calls_json(shown: tuple[_Shown, ...]) -> bytes:
+    plain: Json = [msgspec.to_builtins(each.call) for each in shown if not each.is_deleted]
+    return encode(plain)
+
+
+def _section(shown: _Shown, pointer: str) -> Section:
+    call, is_deleted = shown.call, shown.is_deleted
+    part = SectionPart(
+        id=f"{shown.section}.p1",
+        type="tool_call",
+        pointer=pointer,
+        text=call.arguments,
+        editable=not is_deleted,
+        deleted=is_deleted,
+        call_id=call.id,
+        name=call.name,
+    )
+    return Section(
+        id=shown.section,
+        kind="tool_call",
+        role="assistant",
+        label=f"Calls {call.name}",
+        pointer=pointer,
+        text=call.arguments,
+        editable=not is_deleted,
+        deleted=is_deleted,
+        parts=(part,),
+        category="user",
+    )
+
+
+def _back(section: Section, arguments: str) -> tuple[Edit, ...]:
+    return (SetText(section=section.id, text=arguments),)
+
+
+def _unknown(section: str) -> Section:
+    hint = "The view lists the sections."
+    raise Fault(Code.INVALID_REQUEST, f"there is no section {section!r}", hint=hint, status=422)
+
+
+def _wrong(why: str) -> Fault:
+    return Fault(Code.INVALID_REQUEST, f"these are not the calls of the reply: {why}", hint=_HINT, status=422)
+
+
+def _bytes(body: str) -> bytes:
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise _wrong("there is half a character in them, which no bytes can carry") from None

@@ -1,0 +1,204 @@
+"""Rules: filters that say which requests, or which replies with tool calls, are held, passed or dropped."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.filters.expression import And, Expression, Not, Or, TextTerm
+from sightline.filters.fields import FilterScope
+from sightline.filters.parsing import parse
+from sightline.filters.predicate import FilterSubject, matches
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import MISFIT
+
+Action: TypeAlias = Literal["hold", "pass", "drop"]
+Phase: TypeAlias = Literal["request", "tool_calls"]
+OnTimeout: TypeAlias = Literal["send", "drop"]
+
+MOST_RULES = 1000
+_LONGEST_WAIT = 7 * 24 * 3600.0
+_HINT = (
+    'A rule is {"filter", "action": "hold"|"pass"|"drop", "phase": "request"|"tool_calls", "once": true|false, '
+    '"timeout_s": seconds or null, "on_timeout": "send"|"drop"}.'
+)
+
+
+class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens to whatever the filter takes. Without `timeout_s` a hold has no limit."""
+
+    filter: str = ""
+    action: Action = "hold"
+    phase: Phase = "request"
+    once: bool = False
+    timeout_s: float | None = None
+    on_timeout: OnTimeout = "send"
+
+
+EVERY = InterceptionRule()
+"""Holds whatever comes."""
+
+
+class Rules:
+    """Rules in their order; the first that matches decides, for each phase by itself."""
+
+    def __init__(self, rules: Sequence[InterceptionRule], expressions: Sequence[Expression]) -> None:
+        self.rules = tuple(rules)
+        self._expressions = tuple(expressions)
+
+    @classmethod
+    def of(cls, value: Json) -> "Rules":
+        """The rules of a JSON list, all of them or none; a fault names the rule that is wrong."""
+        if not isinstance(value, list) or len(value) > MOST_RULES:
+            message = f"the rules are a JSON list of at most {MOST_RULES}"
+            raise Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
+        rules = [_rule(each, number) for number, each in enumerate(value, 1)]
+        return cls(rules, [_expression(rule.filter, number) for number, rule in enumerate(rules, 1)])
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def plain(self) -> Json:
+        """As JSON."""
+        plain: list[Json] = [msgspec.to_builtins(rule) for rule in self.rules]
+        return plain
+
+    def decide(self, subject: FilterSubject, phase: Phase, *, now: float) -> tuple[InterceptionRule | None, "Rules"]:
+        """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
+        for index, (rule, expression) in enumerate(zip(self.rules, self._expressions, strict=True)):
+            if rule.phase == phase and matches(expression, subject, now=now):
+                return rule, self._without(index) if rule.once else self
+        return None, self
+
+    def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
+        """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
+        reply calls has its answer only then."""
+        for rule, expression in zip(self.rules, self._expressions, strict=True):
+            if rule.phase == "tool_calls":
+                if _asks_for_tools(expression):
+                    return True
+                if matches(expression, subject, now=now):
+                    return rule.action != "pass"
+        return False
+
+    def _without(self, index: int) -> "Rules":
+        return Rules(
+            (*self.rules[:index], *self.rules[index + 1 :]),
+            (*self._expressions[:index], *self._expressions[index + 1 :]),
+        )
+
+
+NO_RULES = Rules((), ())
+
+
+def _rule(value: Json, number: int) -> InterceptionRule:
+    try:
+        rule = msgspec.convert(value, InterceptionRule)
+    except MISFIT as error:
+        raise Fault(Code.INVALID_REQUEST, f"rule {number}: {error}", hint=_HINT, status=422) from None
+    if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
+        message = f"rule {number}: timeout_s is more than 0 and at most {_LONGEST_WAIT:.0f} seconds"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Leave it out for a hold without a limit.", status=422)
+    return rule
+
+
+def _expression(text: str, number: int) -> Expression:
+    try:
+        return parse(text, scope=FilterScope.RULES)
+    except Fault as fault:
+        raise Fault(
+            Code.INVALID_REQUEST, f"rule {number}: {fault.message}", hint=fault.hint, details=fault.details, status=422
+        ) from None
+
+
+def _asks_for_tools(expression: Expression) -> bool:
+    match expression:
+        case Not(part=part):
+            return _asks_for_tools(part)
+        case And(parts=parts) | Or(parts=parts):
+            return any(map(_asks_for_tools, parts))
+        case TextTerm(field=field):
+            return field == "tool"
+        case _:
+            return False
+
+
+Mode: TypeAlias = Literal["off", "next", "every", "rules"]
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    mode: Mode
+    before: Mode
+    rules: list[Json]
+    is_fresh: bool = False
+
+
+class Interception(msgspec.Struct, frozen=True):
+    """`off`: nothing is stopped. `next`: the next request is held, then it is as `before`. `every`: every request is
+    held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off.
+
+    While it `is_fresh` no mode was chosen: it is off until there are rules, which then decide, and off again without
+    them."""
+
+    mode: Mode = "off"
+    rules: Rules = NO_RULES
+    before: Mode = "off"
+    is_fresh: bool = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing can be stopped."""
+        return self.mode == "off" or (self.mode == "rules" and not self.rules)
+
+    def with_mode(self, mode: str) -> "Interception":
+        """In another mode."""
+        if mode not in get_args(Mode):
+            hint = f"Known modes: {', '.join(get_args(Mode))}."
+            raise Fault(Code.INVALID_REQUEST, f"there is no mode {mode!r}", hint=hint, status=422)
+        before = self.before if self.mode == "next" else self.mode
+        is_fresh = self.is_fresh and mode == "next"  # which lasts for one request
+        return msgspec.structs.replace(self, mode=mode, before=before, is_fresh=is_fresh)
+
+    def with_rules(self, rules: Rules) -> "Interception":
+        """With other rules."""
+        if not self.is_fresh:
+            return msgspec.structs.replace(self, rules=rules)
+        usual: Mode = "rules" if rules else "off"
+        if self.mode == "next":
+            return msgspec.structs.replace(self, rules=rules, before=usual)
+        return msgspec.structs.replace(self, rules=rules, mode=usual)
+
+    def decide(
+        self, subject: FilterSubject, phase: Phase, *, now: float
+    ) -> tuple[InterceptionRule | None, "Interception"]:
+        """The rule for this request, or for the calls of its reply, and how things stand afterwards."""
+        if phase == "request" and self.mode in ("next", "every"):
+            after = self if self.mode == "every" else msgspec.structs.replace(self, mode=self.before)
+            return EVERY, after
+        if not self._has_rules:
+            return None, self
+        rule, rules = self.rules.decide(subject, phase, now=now)
+        return rule, self if rules is self.rules else self.with_rules(rules)
+
+    def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
+        """Whether the tool calls of the reply to this request may be stopped."""
+        return self._has_rules and self.rules.may_want_calls(subject, now=now)
+
+    @property
+    def _has_rules(self) -> bool:
+        return "off" not in (self.mode, self.before if self.mode == "next" else "")
+
+    def plain(self) -> JsonObject:
+        """As JSON, to be kept."""
+        kept: JsonObject = {"mode": self.mode, "before": self.before, "rules": self.rules.plain()}
+        return {**kept, "is_fresh": True} if self.is_fresh else kept
+
+    @classmethod
+    def of(cls, value: Json) -> "Interception":
+        """As it was kept; a fault if this is something else."""
+        try:
+            kept = msgspec.convert(value, _Kept)
+        except MISFIT as error:
+            raise Fault(Code.INVALID_REQUEST, str(error), status=422) from None
+        return cls(kept.mode, Rules.of(kept.rules), kept.before, kept.is_fresh)

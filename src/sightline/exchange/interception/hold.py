@@ -1,0 +1,408 @@
+"""What is held: a request, or the tool calls of a reply, with the document under edit and its undo.
+
+`HeldRequest` and `HeldCalls` are the two kinds of `Hold`. An edit is planned first and committed once it is recorded.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+from sightline.editing.comparing import SectionChange, changes_between
+from sightline.editing.draft import Draft, Editing
+from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
+from sightline.editing.masks import Mask, MaskOutcome, project_of
+from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
+from sightline.editing.section import Section
+from sightline.editing.validity import Validity, check_draft
+from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest, session_of
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.rules import InterceptionRule, OnTimeout, Phase
+from sightline.exchange.interception.kept_edits import Kept, KeptEdits, masks_by_id
+from sightline.exchange.phase import DroppedEnd, ExchangePhase
+from sightline.exchange.prepare import facts_for
+from sightline.exchange.request_counter import RequestCounter
+from sightline.model.exchange import Held
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.transport.clock import Clock
+
+_SDKS = ("openai/", "anthropic/", "asyncopenai/", "asyncanthropic/", "azureopenai/")
+_SDK_TIMEOUT = 600.0
+"""Seconds after which the vendors' libraries give up on a whole response."""
+
+
+# --- what is decided --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """It is released: these bytes are sent, which have this hash."""
+
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """It is refused."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """A user has written the reply."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """The server ends before there was a decision."""
+
+
+Decision: TypeAlias = Let | Drop | ByHand | Shutdown
+
+
+# --- what is held -----------------------------------------------------------------------------------
+
+
+class HeldDraft(Protocol):
+    """A document on screen; an edit makes another draft of it."""
+
+    @property
+    def data(self) -> bytes:
+        """The document as it is on screen."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """The hash of `data`, in hex."""
+        ...
+
+    @property
+    def original(self) -> bytes:
+        """The document as it came."""
+        ...
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether it differs from what came."""
+        ...
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Its sections, deleted ones included."""
+        ...
+
+    @property
+    def request(self) -> Request | None:
+        """What the dialect reads in it; None where it cannot be read, or is no request."""
+        ...
+
+
+class PlannedEdit(NamedTuple):
+    """An edit that is not made yet: the draft and the active masks after it. `commit` makes it."""
+
+    draft: HeldDraft
+    masks: tuple[Mask, ...]
+    commit: Callable[[], None]
+
+
+class Hold(ABC):
+    """An exchange that waits for a user. `since` and the deadlines are times of day. `report` says what a translation
+    lost; `masks` what became of the masks that were applied before."""
+
+    phase: ClassVar[Phase]
+    _editing: Editing[Draft] | Editing[CallsDraft]
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        rule: InterceptionRule,
+        *,
+        now: float,
+        report: Report | None = None,
+        masks: tuple[MaskOutcome, ...] = (),
+    ) -> None:
+        self._exchange = exchange
+        self.recorder = exchange.recorder
+        self.choice = exchange.choice
+        self.rule = rule
+        self.since = now
+        self.report = report
+        self.masks = masks
+        self._decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+
+    @property
+    @abstractmethod
+    def draft(self) -> HeldDraft:
+        """The document on screen."""
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is an edit to undo."""
+        return self._editing.can_undo
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is an edit to redo."""
+        return self._editing.can_redo
+
+    @property
+    def kept_ids(self) -> tuple[str, ...]:
+        """The ids of the masks that its edits have made so far; only those of requests make any."""
+        return ()
+
+    @property
+    def changes(self) -> tuple[SectionChange, ...]:
+        """What a user changed of the conversation; only requests have one."""
+        return ()
+
+    @abstractmethod
+    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
+        """What this edit would do, where `masks` are active now; a fault if it is refused."""
+
+    @abstractmethod
+    def check(self, counter: RequestCounter) -> Validity:
+        """What is wrong with the document on screen; it cannot be released with an error."""
+
+    @property
+    def exchange(self) -> str:
+        """The id of its exchange."""
+        return self._exchange.id
+
+    @property
+    def request(self) -> ClientRequest:
+        """The client's request."""
+        return self._exchange.request
+
+    @property
+    def deadline(self) -> float | None:
+        """When the rule decides, if no user has; None where there is no limit."""
+        return None if self.rule.timeout_s is None else self.since + self.rule.timeout_s
+
+    @property
+    def on_timeout(self) -> OnTimeout:
+        """What the rule decides then."""
+        return self.rule.on_timeout
+
+    @property
+    def client_deadline(self) -> float | None:
+        """When the client is likely to give up. A stream is kept alive, a whole response cannot be."""
+        program = self.request.headers_by_name().get("user-agent", "").lower()
+        is_sdk = program.startswith(_SDKS)
+        return self.since + _SDK_TIMEOUT if is_sdk and not self.request.is_stream else None
+
+    @property
+    def session(self) -> str:
+        """The session that it belongs to; empty where the client names none."""
+        return session_of(self.request)
+
+    @property
+    def project(self) -> str:
+        """The project of that session."""
+        return project_of(self.session)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided yet."""
+        return not self._decision.done()
+
+    def release(self) -> None:
+        """Send the document as it is on screen."""
+        draft = self.draft
+        self.recorder.record_release(draft.sha256)
+        self.decide(Let(draft.data, draft.sha256))
+
+    def drop(self, reason: str) -> None:
+        """Refuse it; its client gets an error."""
+        self._exchange.end(DroppedEnd(reason))
+        self.decide(Drop(reason))
+
+    def decide(self, decision: Decision) -> None:
+        """Decide; a fault if that was done before."""
+        if not self.is_open:
+            raise not_held(self.exchange)
+        self._decision.set_result(decision)
+
+    async def wait_for_decision(self, clock: Clock) -> Decision:
+        """Wait until a user decides, or the rule's time is up. To cancel this means that the client has gone."""
+        self._exchange.enter(ExchangePhase.HELD)
+        self.recorder.record_hold(Held(self.phase))
+        if self.rule.timeout_s is None:
+            return await self._decision
+        limit = asyncio.get_running_loop().create_task(clock.sleep(self.rule.timeout_s))
+        either: set[asyncio.Future[Any]] = {self._decision, limit}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._decision.cancel()
+            raise
+        finally:
+            limit.cancel()
+            await asyncio.wait({limit})
+        if self.is_open and self.on_timeout == "drop":
+            self.drop(f"no decision within {self.rule.timeout_s:g} s")
+        elif self.is_open:
+            self.release()
+        return self._decision.result()
+
+
+class HeldRequest(Hold):
+    """A request. Its edits can be kept as masks for later requests; undo takes a mask away with its edit.
+
+    `kept` knows the masks that were applied before it was held, and those that its own edits have made.
+    """
+
+    phase = "request"
+    _editing: Editing[Draft]
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        draft: Draft,
+        rule: InterceptionRule,
+        *,
+        now: float,
+        report: Report | None = None,
+        masks: tuple[MaskOutcome, ...] = (),
+        applied: tuple[Mask, ...] = (),
+    ) -> None:
+        super().__init__(exchange, rule, now=now, report=report, masks=masks)
+        self._editing = Editing(draft)
+        self.kept = KeptEdits(draft, applied)
+
+    @property
+    def draft(self) -> Draft:
+        """The body on screen."""
+        return self._editing.draft
+
+    @property
+    def kept_ids(self) -> tuple[str, ...]:
+        """The ids of the masks that its edits have made so far."""
+        return tuple(self.kept.at(self.draft))
+
+    @property
+    def changes(self) -> tuple[SectionChange, ...]:
+        """What a user changed of the conversation. Masks do their part again on the next request."""
+        return changes_between(self.kept.start, self.draft)
+
+    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
+        """The edit, and the masks that it makes or takes away."""
+        if isinstance(operation, KeepEdits):
+            return self._plan_keeping(operation.scope, masks, now)
+        before = self.draft
+        made = {} if operation.keep is None else self._masks_for(operation, operation.keep, now)
+        editing = self._editing.copy()
+        after = editing.apply(operation)
+        old = self.kept.at(before)
+        if isinstance(operation, Undo | Redo):
+            new = self.kept.at(after)
+        else:
+            new = {} if isinstance(operation, Reset) else self.kept.standing({**old, **made}, after)
+        active = self.kept.masks_after(masks, old, new)
+        for each in made.values():
+            if each.mask in active:
+                check_counts(before.first, each.mask, active, session=self.session, project=self.project)
+
+        def commit() -> None:
+            self._editing = editing
+            self.kept.note(after, new)
+
+        return PlannedEdit(after, active, commit)
+
+    def _plan_keeping(self, scope: Keep, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
+        """Make masks of all edits so far. Each step of the history gets those of the edits up to there, so that undo
+        takes away only what it undoes."""
+        draft, start = self.draft, self.kept.start
+        old = self.kept.at(draft)
+        keeper = self._keeper(self.kept.applied, scope)
+        new = masks_by_id(keeper.between(start, draft), now)
+        if not new and not old:
+            hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
+            raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
+        active = self.kept.masks_after(masks, old, new)
+        check_repeats(draft, active, session=self.session, project=self.project)
+
+        def commit() -> None:
+            self.kept.note(draft, new)
+            for step in self._editing.earlier:
+                try:
+                    self.kept.note(step, masks_by_id(keeper.between(start, step), now))
+                except Fault:
+                    continue  # at this step there was something that cannot be kept; what was noted then stays
+
+        return PlannedEdit(draft, active, commit)
+
+    def _masks_for(self, operation: AnyOperation, scope: Keep, now: float) -> Kept:
+        """The mask that an edit asks for."""
+        if isinstance(operation, Undo | Redo):
+            raise _not_kept()
+        draft = self.draft
+        keeper = self._keeper(self.kept.beneath(draft), scope)
+        return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], now)
+
+    def _keeper(self, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
+        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
+        name = {"session": self.session, "project": self.project, "all": ""}[scope]
+        if not name and scope != "all":
+            hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
+            message = f"this request says nothing of its {scope}"
+            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+        return keeper_beside(self.draft.first, masks, scope, session=self.session, project=self.project)
+
+    def check(self, counter: RequestCounter) -> Validity:
+        """What the dialect and the model's limits say against the body on screen."""
+        draft, choice = self.draft, self.choice
+        facts = facts_for(choice, self.request.headers)
+        estimate = None if draft.request is None else counter.estimate(choice, draft.request)
+        return check_draft(draft, facts=facts, estimate=estimate, is_vendor=choice.has_vendor_rules)
+
+
+class HeldCalls(Hold):
+    """The tool calls of a reply. Their edits cannot be kept for later replies."""
+
+    phase = "tool_calls"
+    _editing: Editing[CallsDraft]
+
+    def __init__(self, exchange: Exchange, draft: CallsDraft, rule: InterceptionRule, *, now: float) -> None:
+        super().__init__(exchange, rule, now=now)
+        self._editing = Editing(draft)
+
+    @property
+    def draft(self) -> CallsDraft:
+        """The calls on screen."""
+        return self._editing.draft
+
+    def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], _now: float) -> PlannedEdit:
+        """The edit; masks are left alone."""
+        if isinstance(operation, KeepEdits) or operation.keep is not None:
+            raise _not_kept()
+        editing = self._editing.copy()
+        after = editing.apply(operation)
+
+        def commit() -> None:
+            self._editing = editing
+
+        return PlannedEdit(after, masks, commit)
+
+    def check(self, _counter: RequestCounter) -> Validity:
+        """What a client could not do with these calls."""
+        return self.draft.validity
+
+
+def not_held(exchange: str) -> Fault:
+    """The fault of a decision that comes too late, or about another exchange."""
+    hint = "It was sent, dropped or left by its client before; GET /api/holds lists what is held."
+    return Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
+
+
+def _not_kept() -> Fault:
+    message = "this cannot be kept for later requests"
+    return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)

@@ -1,0 +1,324 @@
+"""The registry of holds: what is held, what a user does to it, and the mode, rules and masks for what comes."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from sightline.catalog.choose import ModelChoice
+from sightline.editing.masks import Mask, MaskOutcome, read_masks
+from sightline.editing.operations import HoldOperation, Keep, KeepEdits, SetBody
+from sightline.editing.response_chain import ChainLink, expand_request, previous_of
+from sightline.editing.validity import Validity
+from sightline.errors import Code, Fault
+from sightline.exchange.interception.core.reply_writing import hand_written
+from sightline.exchange.interception.core.rules import Interception, InterceptionRule, Mode, Phase, Rules
+from sightline.exchange.interception.final_body import FinalBody, final_body
+from sightline.exchange.interception.hold import ByHand, Hold, Shutdown, not_held
+from sightline.exchange.interception.store import KeptInterception, MaskCount
+from sightline.exchange.memory import Memory
+from sightline.exchange.recording.records import Records
+from sightline.exchange.request_counter import RequestCounter
+from sightline.filters.predicate import FilterSubject
+from sightline.model.json import Json
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimator import Estimator
+
+_LOG = logging.getLogger(__name__)
+
+MOST_OUTCOMES = 1000
+"""For how many exchanges the outcomes of masks are remembered, for the page."""
+
+COUNTS_WRITTEN_AFTER = 5.0
+"""Seconds after which the counts of masks are written, so that not every request writes the file. A crash loses the
+counts of these seconds."""
+
+
+class Holds:
+    """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else.
+
+    A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
+    so exactly one of several decisions is the first. With `unattended` no user can decide: what a rule would hold
+    passes, and this is called.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        now: Callable[[], float],
+        kept: KeptInterception | None = None,
+        unattended: Callable[[], None] | None = None,
+    ) -> None:
+        self._counter = RequestCounter(memory)
+        self._now = now
+        self._kept = kept
+        self._unattended = unattended
+        self._held: dict[str, Hold] = {}
+        self._outcomes: dict[str, tuple[MaskOutcome, ...]] = {}
+        self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
+        self._is_closing = False
+        self._writing: asyncio.TimerHandle | None = None
+        self.is_idle = True
+        self._notice()
+
+    # --- what will be held ---
+
+    @property
+    def mode(self) -> Mode:
+        """off, next, every or rules."""
+        return self._interception.mode
+
+    @property
+    def rules(self) -> tuple[InterceptionRule, ...]:
+        """The active rules."""
+        return self._interception.rules.rules
+
+    @property
+    def masks(self) -> tuple[Mask, ...]:
+        """The edits that are repeated on later requests."""
+        return self._masks
+
+    def set_mode(self, mode: str) -> None:
+        """Another mode; holds that are there stay."""
+        self._change(self._interception.with_mode(mode), self._masks)
+
+    def set_rules(self, value: Json) -> None:
+        """Other rules, all of them or none; holds that are there stay."""
+        self._change(self._interception.with_rules(Rules.of(value)), self._masks)
+
+    def set_masks(self, value: Json) -> None:
+        """Other masks, all of them or none. One that does not say when it was made is made now."""
+        now = self._now()
+        dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
+        self._change(self._interception, tuple(dated))
+
+    def remove_mask(self, name: str) -> None:
+        """Without the mask of this id; a fault if there is none."""
+        if all(mask.id != name for mask in self._masks):
+            hint = "GET /api/masks lists them with their ids."
+            raise Fault(Code.USAGE, f"there is no mask {name[:80]!r}", hint=hint, status=404)
+        self._change(self._interception, tuple(mask for mask in self._masks if mask.id != name))
+
+    def count_of(self, mask: Mask) -> MaskCount:
+        """How often a mask was applied, and how often it was not."""
+        return self._counts.get(mask.id, MaskCount())
+
+    def _change(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        ids = {mask.id for mask in masks}
+        counts = {name: count for name, count in self._counts.items() if name in ids}
+        if self._kept is not None:
+            self._kept.write(interception, masks, counts)
+        self._interception, self._masks, self._counts = interception, masks, counts
+        self._notice()
+
+    def _notice(self) -> None:
+        self.is_idle = self._interception.is_idle and not self._masks
+
+    def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
+        """The rule for what is about to go on; one for a single time is used up by this."""
+        rule, after = self._interception.decide(subject, phase, now=self._now())
+        if rule is not None and rule.action == "hold" and self._unattended is not None:
+            self._unattended()  # a rule for one time is not used up by this
+            return None
+        if after is not self._interception:
+            self._change_anyway(after, self._masks)  # a file that cannot be written refuses no client
+        return rule
+
+    def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        """The same; if it cannot be written, it is active until the program ends."""
+        if (interception, masks) == (self._interception, self._masks):
+            return
+        try:
+            self._change(interception, masks)
+        except Fault as fault:
+            _LOG.error("what is intercepted could not be kept: %s", fault.message)
+            self._interception, self._masks = interception, masks
+            self._notice()
+
+    def may_want_calls(self, subject: FilterSubject) -> bool:
+        """Whether the tool calls of the reply to this request may be held or dropped."""
+        if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
+            return False  # the reply can stream
+        return self._interception.may_want_calls(subject, now=self._now())
+
+    def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
+        """What is sent in place of this body, with the masks that are active now; without `masks` the very body.
+        Nothing is noted by this: a preview asks here, too."""
+        return final_body(body, dialect, model, self._masks if masks else (), session=session)
+
+    def note_outcomes(self, exchange: str, outcomes: tuple[MaskOutcome, ...]) -> None:
+        """Masks were applied to a request that is sent: remember and count what became of them."""
+        if not outcomes:
+            return
+        self._outcomes[exchange] = outcomes
+        if len(self._outcomes) > MOST_OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]
+        for each in outcomes:
+            count = self._counts.get(each.mask, MaskCount())
+            if each.outcome == "applied":
+                self._counts[each.mask] = MaskCount(count.applied + 1, count.missed, exchange)
+            else:
+                self._counts[each.mask] = MaskCount(count.applied, count.missed + 1, count.last_exchange)
+        if self._writing is None and self._kept is not None:
+            self._writing = asyncio.get_running_loop().call_later(COUNTS_WRITTEN_AFTER, self._write_counts)
+
+    def _write_counts(self) -> None:
+        self._writing = None
+        if self._kept is None:
+            return
+        try:
+            self._kept.write(self._interception, self._masks, self._counts)
+        except Fault as fault:
+            _LOG.error("the counts of masks could not be kept: %s", fault.message)
+
+    def outcomes(self, exchange: str) -> tuple[MaskOutcome, ...]:
+        """What became of the masks on a request of this run."""
+        return self._outcomes.get(exchange, ())
+
+    # --- what is held ---
+
+    def add(self, hold: Hold) -> None:
+        """Add a hold behind all others. While the server shuts down, it is decided at once."""
+        self._held[hold.exchange] = hold
+        if self._is_closing:
+            hold.decide(Shutdown())
+
+    def forget(self, hold: Hold) -> None:
+        """It is no longer held."""
+        self._held.pop(hold.exchange, None)
+
+    @property
+    def waiting(self) -> tuple[Hold, ...]:
+        """What waits for a decision, in order of arrival."""
+        return tuple(hold for hold in self._held.values() if hold.is_open)
+
+    def find(self, exchange: str) -> Hold | None:
+        """The hold of an exchange, None if it is not held."""
+        hold = self._held.get(exchange)
+        return hold if hold is not None and hold.is_open else None
+
+    def hold_of(self, exchange: str) -> Hold:
+        """The hold of an exchange; a fault if it is not held."""
+        hold = self.find(exchange)
+        if hold is None:
+            raise not_held(exchange)
+        return hold
+
+    def queue(self, hold: Hold) -> int:
+        """Its place among all that are held, from 1."""
+        return self.waiting.index(hold) + 1
+
+    def estimator(self, choice: ModelChoice) -> Estimator:
+        """Counts for the model that a hold is meant for; it remembers what it has counted."""
+        return self._counter.estimator(choice)
+
+    def estimate(self, hold: Hold) -> Estimate | None:
+        """How many tokens the request on screen has; None where it cannot be read, or is no request."""
+        request = hold.draft.request
+        return None if request is None else self._counter.estimate(hold.choice, request)
+
+    def validity(self, hold: Hold) -> Validity:
+        """What is wrong with the document on screen; it cannot be released with an error."""
+        return hold.check(self._counter)
+
+    # --- what a user does ---
+
+    def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
+        """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
+
+        `word` is what the record calls the edit, where that is not the operation's own name. The masks that the edit
+        makes or takes away are in the file by then, too.
+        """
+        hold = self.hold_of(exchange)
+        before, masks = hold.draft, self._masks
+        plan = hold.plan_edit(operation, masks, self._now())
+        if plan.masks != masks:
+            self._change(self._interception, plan.masks)
+        if plan.draft.sha256 != before.sha256:
+            name, of_reply = word or _word(operation), hold.phase == "tool_calls"
+            try:
+                hold.recorder.record_edit(name, before.sha256, plan.draft.sha256, plan.draft.data, of_reply=of_reply)
+            except Fault:
+                self._change_anyway(self._interception, masks)
+                raise
+        plan.commit()
+        return hold
+
+    def release(self, exchange: str, sha256: str | None, keep: Keep | None = None) -> None:
+        """Send exactly what is on screen; `sha256` says what that is. With `keep` its edits are repeated later."""
+        if not sha256:
+            hint = "Give the body_sha256 of what is on screen."
+            raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
+        hold = self.hold_of(exchange)
+        draft = hold.draft
+        if draft.sha256 != sha256:
+            hint = "Look at it again: it was changed since."
+            raise Fault(Code.INVALID_REQUEST, "that is not the body as it stands now", hint=hint, status=409)
+        if not (validity := self.validity(hold)).ok:
+            wrong = next(each for each in validity.problems if each.severity == "error")
+            hint = "Correct it, or undo what caused it; it is still held."
+            raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
+        if keep is not None:
+            self.edit(exchange, KeepEdits(scope=keep))
+        hold.release()
+
+    def drop(self, exchange: str, reason: str = "") -> None:
+        """Refuse it; its client gets an error of its dialect."""
+        self.hold_of(exchange).drop(reason or "a user dropped it")
+
+    def answer(self, exchange: str, reply: Json) -> None:
+        """Answer it with this reply, in the form of a folded one; nothing is sent to the provider."""
+        hold = self.hold_of(exchange)
+        written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
+        hold.recorder.record_reply(written)
+        hold.decide(ByHand(written))
+
+    def close(self) -> None:
+        """The server shuts down: decide every hold, and all that come from now on."""
+        self._is_closing = True
+        if self._writing is not None:
+            self._writing.cancel()
+            self._write_counts()
+        for hold in self.waiting:
+            hold.decide(Shutdown())
+
+
+def _drops_calls(rule: InterceptionRule) -> bool:
+    return rule.phase == "tool_calls" and rule.action == "drop"
+
+
+def _word(operation: HoldOperation) -> str:
+    return str(type(operation).__struct_config__.tag)
+
+
+MOST_LINKS: Final = 500
+
+
+class Expand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", tag="expand"):
+    """The whole conversation in place of the reference to a response that the provider keeps."""
+
+
+async def expand(holds: Holds, records: Records, exchange: str) -> Hold:
+    """Do that to a held request, as one step to undo; a fault says which response is not on record."""
+    hold = holds.hold_of(exchange)
+    if hold.phase == "tool_calls":
+        hint = "Change the arguments, or delete the call."
+        raise Fault(Code.INVALID_REQUEST, "tool calls go on from nothing", hint=hint, status=422)
+    chain = await _chain(records, exchange, previous_of(hold.draft.data))
+    # While the record was read, a user may have edited or released it.
+    body = expand_request(holds.hold_of(exchange).draft.data, chain)
+    return holds.edit(exchange, SetBody(body=body.decode()), word="expand")
+
+
+async def _chain(records: Records, exchange: str, reference: str) -> list[ChainLink]:
+    """The exchanges that led here, the oldest first, as far as they are on record."""
+    chain: list[ChainLink] = []
+    while reference and len(chain) < MOST_LINKS:
+        before = await records.previous(exchange)
+        if before is None:
+            break
+        chain.append(ChainLink(before.sent, before.reply_body))
+        exchange, reference = before.id, previous_of(before.sent)
+    return chain[::-1]

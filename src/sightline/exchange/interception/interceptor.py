@@ -1,0 +1,256 @@
+"""Interception of one exchange: masks are applied, rules decide, and a user is waited for."""
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from functools import cached_property
+from typing import assert_never
+
+from sightline.catalog.choose import ModelChoice
+from sightline.dialects.dialect import Client
+from sightline.editing.draft import Draft
+from sightline.errors import Code, Fault
+from sightline.exchange import client_response
+from sightline.exchange.client_request import ClientRequest, session_of
+from sightline.exchange.client_response import ClientResponse, WholeBody
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.core.reply_writing import write_reply
+from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
+from sightline.exchange.interception.final_body import FinalBody, refuse_other
+from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRequest, Hold, Let, Shutdown
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.keepalive import wants_usage
+from sightline.exchange.outbound import Outbound
+from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd
+from sightline.exchange.reply_reader import ReplyReader, decode_body
+from sightline.filters.predicate import Value, occurs
+from sightline.model.reply import Reply
+from sightline.store.digest import Digest, digest_of
+from sightline.transport.clock import Clock
+
+
+class RuleSubject:
+    """What the filters of rules can ask about a request. Its text is read only if a filter asks for it.
+
+    `tools` are the tools that the reply calls, once it has arrived.
+    """
+
+    def __init__(
+        self,
+        exchange: str,
+        request: ClientRequest,
+        choice: ModelChoice,
+        *,
+        at: float,
+        losses: int,
+        tools: tuple[str, ...] = (),
+    ) -> None:
+        self._request = request
+        self._values: dict[str, Value] = {
+            "id": exchange,
+            "model": request.model,
+            "provider": choice.provider_name,
+            "dialect": request.dialect,
+            "session": request.session,
+            "client": request.headers_by_name().get("user-agent", "").partition(" ")[0],
+            "path": request.path,
+            "state": "received",
+            "stream": request.is_stream,
+            "origin": request.origin,
+            "losses": float(losses),
+            "at": at,
+            "tool": tools,
+        }
+
+    def value(self, name: str) -> Value:
+        """The value of a field."""
+        return self._digest.is_side if name == "side" else self._values.get(name)
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request."""
+        digest = self._digest
+        return any(occurs(pattern, text) for text in (digest.asked, *digest.system))
+
+    @cached_property
+    def _digest(self) -> Digest:
+        return digest_of(self._request.dialect, self._request.body)
+
+
+class Interceptor:
+    """Holds what the rules say, and what its sender wants to be held."""
+
+    def __init__(self, holds: Holds, clock: Clock) -> None:
+        self._holds = holds
+        self._clock = clock
+
+    def concerns(self, request: ClientRequest) -> bool:
+        """Whether the request may be changed or held. Counts of tokens never are."""
+        return (request.hold or not self._holds.is_idle) and not request.counts
+
+    # --- a request ---
+
+    def apply_masks(self, exchange: Exchange, outbound: Outbound, digest: str) -> FinalBody:
+        """The body after masks, on record where they changed it. A fault where the sender expected another body."""
+        request, choice = exchange.request, exchange.choice
+        final = self._holds.final_body(
+            outbound.body, choice.dialect, choice.model, session=session_of(request), masks=request.masks
+        )
+        if final.draft is None:
+            final = replace(final, digest=digest)
+        else:
+            self._holds.note_outcomes(exchange.id, final.outcomes)
+            if final.sha256 != digest:
+                exchange.recorder.record_masking(digest, final.sha256, final.data)
+        refuse_other(request.expect_sha256, final.sha256)
+        return final
+
+    async def hold_request(self, exchange: Exchange, outbound: Outbound, final: FinalBody) -> Let | ByHand:
+        """The body to send, at once or after a user has released it; or the reply that a user wrote instead.
+
+        Raises a fault where a rule or a user drops the request.
+        """
+        subject = self._subject(exchange)
+        exchange.holds_calls = self._holds.may_want_calls(subject)
+        rule = self._holds.decide(subject, "request")
+        if exchange.request.hold and (rule is None or rule.action == "pass"):
+            rule = EVERY  # the sender wants to see it, and takes the time that it takes
+        if rule is None or rule.action == "pass":
+            return Let(final.data, final.sha256)
+        if rule.action == "drop":
+            raise _drop_by_rule(rule, exchange)
+        draft = final.draft or Draft.of(outbound.body, exchange.choice.dialect, exchange.choice.model)
+        applied = {each.mask for each in final.outcomes if each.outcome == "applied"}
+        hold = HeldRequest(
+            exchange,
+            draft,
+            rule,
+            now=self._clock.now(),
+            report=outbound.report,
+            masks=final.outcomes,
+            applied=tuple(mask for mask in self._holds.masks if mask.id in applied),
+        )
+        return await self._wait_for_decision(exchange, hold)
+
+    def answer_by_hand(self, exchange: Exchange, reply: Reply) -> ClientResponse:
+        """The response with a reply that a user wrote; nothing is sent to the provider."""
+        exchange.recorder.record_head(200, ())
+        data = self._write_reply(exchange, reply)
+        exchange.recorder.record_chunk(data)
+        exchange.end(FinishedEnd(reply))
+        return self._reply_response(exchange, data)
+
+    # --- the tool calls of a reply ---
+
+    async def hold_calls(self, exchange: Exchange, reading: Awaitable[ClientResponse]) -> ClientResponse:
+        """The response once it is complete and, if it calls tools, once a user has seen the calls."""
+        try:
+            with exchange.waiting_for_user():
+                response = await reading
+                async with response:
+                    body = b"".join([piece async for piece in response])
+        except BaseException:
+            exchange.conclude()
+            raise
+        exchange.settle_response()
+        reply = _read_reply(exchange.request.dialect, response, body)
+        rule = self._rule_for_calls(exchange, reply)
+        if rule is None or rule.action == "pass":
+            exchange.conclude()
+            return response.with_body(body)
+        if rule.action == "drop":
+            raise _drop_by_rule(rule, exchange)
+        first = CallsDraft.of(reply)
+        exchange.recorder.keep_reply_document(first.sha256, first.data)
+        hold = HeldCalls(exchange, first, rule, now=self._clock.now())
+        decision = await self._wait_for_decision(exchange, hold)
+        if isinstance(decision, Let) and not hold.draft.is_dirty:
+            exchange.conclude()
+            return response.with_body(body)
+        if isinstance(decision, Let):
+            reply = hold.draft.reply(reply)
+            exchange.recorder.record_reply(reply)
+        else:
+            reply = decision.reply
+        data = self._write_reply(exchange, reply)
+        exchange.end(FinishedEnd(reply))
+        return self._reply_response(exchange, data)
+
+    def _rule_for_calls(self, exchange: Exchange, reply: Reply) -> InterceptionRule | None:
+        calls = tuple(dict.fromkeys(call.name for choice in reply.choices for call in choice.tool_calls))
+        if not calls or reply.fault is not None:
+            return None
+        return self._holds.decide(self._subject(exchange, calls), "tool_calls")
+
+    # --- both ---
+
+    async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Let | ByHand:
+        self._holds.add(hold)
+        try:
+            with exchange.waiting_for_user():
+                decision = await hold.wait_for_decision(self._clock)
+        finally:
+            self._holds.forget(hold)
+        match decision:
+            case Let() | ByHand():
+                return decision
+            case Drop(reason=reason):
+                raise drop_fault(reason)
+            case Shutdown():
+                exchange.end(CancelledEnd("shutdown"))
+                raise _ending()
+            case unreachable:
+                assert_never(unreachable)
+
+    def _subject(self, exchange: Exchange, tools: tuple[str, ...] = ()) -> RuleSubject:
+        now, losses = self._clock.now(), exchange.losses
+        return RuleSubject(exchange.id, exchange.request, exchange.choice, at=now, losses=losses, tools=tools)
+
+    def _write_reply(self, exchange: Exchange, reply: Reply) -> bytes:
+        """A reply that a user wrote or changed, in the client's dialect."""
+        request = exchange.request
+        client = Client(
+            include_usage=reply.usage is not None and wants_usage(request),
+            id=reply.id or exchange.id,
+            model=reply.model or request.model,
+            created=reply.created or int(self._clock.now()),
+            as_array=request.wants_array,
+        )
+        data = write_reply(reply, request.dialect, client, is_stream=request.is_stream)
+        return client_response.without(data, exchange.secrets)
+
+    def _reply_response(self, exchange: Exchange, data: bytes) -> ClientResponse:
+        if exchange.request.is_stream:
+            headers = [*client_response.stream_headers(exchange.request), *exchange.own_headers()]
+            return ClientResponse(exchange.id, 200, headers, WholeBody(data))
+        headers = [(b"content-type", b"application/json")]
+        return client_response.whole(exchange.id, 200, headers, data, exchange.own_headers())
+
+
+def drop_fault(reason: str) -> Fault:
+    """What a client gets for a request that was dropped: an error that client libraries do not retry."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"this request was dropped in Sightline: {reason}",
+        hint="The user who watches the traffic has refused it; ask them, or change the request.",
+        status=400,
+    )
+
+
+def _drop_by_rule(rule: InterceptionRule, exchange: Exchange) -> Fault:
+    reason = f"a rule drops it ({rule.filter})" if rule.filter else "a rule drops everything"
+    exchange.end(DroppedEnd(reason))
+    return drop_fault(reason)
+
+
+def _ending() -> Fault:
+    hint = "Send the request again later."
+    return Fault(Code.OVERLOADED, "Sightline is shutting down while the request is held", hint=hint, status=503)
+
+
+def _read_reply(spoken: str, response: ClientResponse, body: bytes) -> Reply:
+    """What the client would read; an empty reply where there is none, or it cannot be read."""
+    reader = ReplyReader(spoken)
+    if response.status < 400:
+        reader.feed(decode_body(client_response.header(tuple(response.headers), b"content-encoding"), body))
+        reader.close()
+    return reader.reply

@@ -1,0 +1,220 @@
+"""What a person is shown of a request: its sections with what each takes, whether it can be sent, and what edits cost.
+
+Of a held request that is the document under edit, of any other the body that was sent, which cannot be changed.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from sightline.catalog.catalog import Catalog, facts_of, family_of
+from sightline.catalog.choose import ModelChoice
+from sightline.catalog.provider import DialectName, Provider
+from sightline.editing.draft import Draft
+from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
+from sightline.editing.section import Section, Tokens
+from sightline.editing.validity import Validity
+from sightline.errors import Fault
+from sightline.exchange.client_request import TextHeaders
+from sightline.exchange.interception.core.calls_draft import CallsDraft
+from sightline.exchange.interception.hold import HeldCalls, HeldRequest, Hold
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.memory import Memory
+from sightline.exchange.prepare import facts_for
+from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.records import Records
+from sightline.exchange.request_counter import has_media
+from sightline.model.request import Request
+from sightline.tokens.calibration import digest_chain
+from sightline.tokens.estimator import CountedRequest
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+Origin: TypeAlias = tuple[str, int | None]
+"""The text of a section as it came, and its number in the conversation."""
+
+MOST_DESKS: Final = 16
+MOST_LOOKS: Final = 4
+"""So many are remembered: each is a document of some megabytes at worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """A document as it is shown. `budget` and `cost` are those of a request; tool calls of a reply have none.
+
+    `follows`: a request of the same conversation was sent before, so the provider may have cached its beginning.
+    """
+
+    draft: Draft | CallsDraft
+    sections: tuple[Section, ...]
+    validity: Validity
+    budget: TokenBudget | None = None
+    cost: EditCost | None = None
+    follows: bool = False
+
+    def since(self, before: "DocumentState") -> tuple[Section, ...]:
+        """The sections that are new, or other than they were."""
+        known = {section.id: section for section in before.sections}
+        return tuple(section for section in self.sections if known.get(section.id) != section)
+
+
+class DocumentView:
+    """One document that is looked at again and again; each draft of it is reviewed once."""
+
+    def __init__(self, review: Review, calibrate: Callable[[Request | None], None], *, follows: bool) -> None:
+        self._review = review
+        self._follows = follows
+        self._calibrate = calibrate
+        self._look: DocumentState | None = None
+        self._origins: tuple[Draft, dict[str, Origin]] | None = None
+
+    def of(self, draft: Draft) -> DocumentState:
+        """A draft of it, looked at."""
+        if self._look is None or self._look.draft is not draft:
+            self._calibrate(draft.request)
+            reviewed = self._review.of(draft)
+            self._look = self._look_at(draft, reviewed)
+        return self._look
+
+    def _originals(self, first: Draft) -> dict[str, Origin]:
+        """The sections of the document as it came, by id."""
+        if self._origins is None or self._origins[0] is not first:
+            items = set() if first.request is None else {message.at for message in first.request.messages}
+            numbers = count()
+            self._origins = (
+                first,
+                {
+                    section.id: (section.text, next(numbers) if section.pointer in items else None)
+                    for section in first.sections
+                },
+            )
+        return self._origins[1]
+
+    def _look_at(self, draft: Draft, reviewed: Reviewed) -> DocumentState:
+        budget, origins = reviewed.budget, self._originals(draft.first)
+        sections = tuple(
+            _with_details(section, budget.sections.get(section.id), origins.get(section.id))
+            for section in draft.sections
+        )
+        return DocumentState(draft, sections, reviewed.validity, budget, reviewed.cost, self._follows)
+
+
+def _with_details(section: Section, tokens: Tokens | None, origin: Origin | None) -> Section:
+    """The section with its tokens and its origin."""
+    text, index = (None, None) if origin is None else origin
+    original = None if text == section.text else text
+    return msgspec.structs.replace(section, tokens=tokens, original_content=original, source_message_index=index)
+
+
+@dataclass
+class Viewer:
+    """Shows what is held and what is on record. The request before it is looked up only when it is viewed."""
+
+    holds: Holds
+    records: Records
+    catalog: Catalog
+    memory: Memory
+    _desks: OrderedDict[str, tuple[Hold, DocumentView]] = field(default_factory=OrderedDict)
+    _calls: OrderedDict[str, DocumentState] = field(default_factory=OrderedDict)
+    _looks: OrderedDict[tuple[str, ...], DocumentState] = field(default_factory=OrderedDict)
+
+    async def view_hold(self, hold: Hold) -> DocumentState:
+        """What is held."""
+        if isinstance(hold, HeldRequest) and self._desk(hold) is None:
+            before = await self._before(hold.exchange, hold.choice)
+            if self._desk(hold) is None:  # else another one was quicker
+                self._clear()
+                self._desks[hold.exchange] = hold, self._make_desk(hold.choice, before, hold.request.headers)
+                _shorten(self._desks, MOST_DESKS)
+        return self.now(hold)
+
+    def now(self, hold: Hold) -> DocumentState:
+        """The same for a hold that was viewed before."""
+        if isinstance(hold, HeldCalls):
+            return self._of_calls(hold.exchange, hold.draft)
+        assert isinstance(hold, HeldRequest)
+        desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.request.headers)
+        return desk.of(hold.draft)
+
+    async def view_recorded(self, exchange: RecordedExchange, spoken: str) -> DocumentState:
+        """What was sent, or would have been, in this dialect; it cannot be edited."""
+        summary = exchange.summary
+        key = summary.id, summary.previous, spoken, exchange.model, hashlib.sha256(exchange.sent).hexdigest()
+        if (known := self._looks.get(key)) is None:
+            choice = self._choice(summary.provider, exchange.model, spoken)
+            before = await self._before(exchange.id, choice)
+            self._clear()
+            made = self._make_desk(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
+            known = replace(made, sections=tuple(map(_read_only, made.sections)))
+            self._looks[key] = known
+            _shorten(self._looks, MOST_LOOKS)
+        self._looks.move_to_end(key)
+        return known
+
+    async def _before(self, exchange: str, choice: ModelChoice) -> Request | None:
+        """The request before, if what it left in a cache is of any use at this provider and to this model."""
+        try:
+            before = await self.records.previous(exchange)
+            if before is None or (before.summary.provider, before.model) != (choice.provider_name, choice.model):
+                return None
+            return before.request()
+        except Fault:
+            return None  # it can be viewed without the request before it
+
+    def _clear(self) -> None:
+        """Let go of what is no longer held: its history may be large."""
+        for exchange in [name for name, (hold, _) in self._desks.items() if not hold.is_open]:
+            del self._desks[exchange]
+
+    def _desk(self, hold: Hold) -> DocumentView | None:
+        known, desk = self._desks.get(hold.exchange, (None, None))
+        return desk if known is hold else None
+
+    def _make_desk(self, choice: ModelChoice, before: Request | None, headers: TextHeaders = ()) -> DocumentView:
+        estimator = self.holds.estimator(choice)
+        name, model = choice.provider_name, choice.model
+        counted: list[CountedRequest | None] = []
+
+        def calibrate(request: Request | None) -> None:
+            if not counted and request is not None:  # once: every draft is of the same conversation
+                known = self.memory.longest_counted(digest_chain(name, model, request))
+                begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
+                counted.append(begun)
+            estimator.continue_from(counted[0] if counted else None)
+            has_tools = request is not None and bool(request.tools)
+            media = request is not None and has_media(request)
+            estimator.calibrate(self.memory.ratio(name, model, tools=has_tools, media=media))
+
+        review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
+        return DocumentView(review, calibrate, follows=before is not None)
+
+    def _of_calls(self, exchange: str, draft: CallsDraft) -> DocumentState:
+        known = self._calls.get(exchange)
+        if known is None or known.draft is not draft:
+            known = self._calls[exchange] = DocumentState(draft, draft.sections, draft.validity)
+            _shorten(self._calls, MOST_DESKS)
+        return known
+
+    def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
+        """Where a recorded request went, as far as the catalogue still knows."""
+        name: DialectName = spoken  # type: ignore[assignment] # nothing else is ever sent
+        facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
+        known = self.catalog.providers.get(provider, Provider())
+        return ModelChoice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
+
+
+def _read_only(section: Section) -> Section:
+    parts = tuple(msgspec.structs.replace(part, editable=False) for part in section.parts)
+    return msgspec.structs.replace(section, editable=False, parts=parts)
+
+
+def _shorten(kept: OrderedDict[Key, Value], most: int) -> None:
+    """Forget what was put there first."""
+    while len(kept) > most:
+        kept.popitem(last=False)

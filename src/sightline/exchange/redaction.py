@@ -1,0 +1,193 @@
+"""Redaction: which values of a request are secrets, and how they are removed from headers, addresses and bytes."""
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from sightline.exchange.client_request import SESSIONS, TextHeaders
+from sightline.wire.secrets import MASK, SHORTEST, Masking, Redaction, secrets_of, spellings
+
+_SURE: Final = 8
+"""How many characters of a key the regular expression looks for; what follows them is compared in full."""
+
+_MOST_HELD: Final = 1 << 20
+_MOST_BEGUN: Final = 32
+_WORDS = re.compile(rb':\s*"((?:[^"\\]++|\\.)++)"')
+
+
+class _Place(NamedTuple):
+    """Where a piece of a key stands: the number of its line, and from which byte to which."""
+
+    line: int
+    start: int
+    stop: int
+
+
+class _Begun(NamedTuple):
+    """The beginning of a key at the end of a string: how many characters of it, and where."""
+
+    key: bytes
+    length: int
+    places: tuple[_Place, ...]
+
+
+class FrameMasking(Masking):
+    """Removes keys from a stream of frames, also those that are split over the strings of several frames.
+
+    A frame passes unchanged unless one of its strings ends as a key begins. From then on lines are compared, and held
+    back once enough of the key has come, until the next string shows whether the key goes on.
+    """
+
+    def __init__(self, secrets: tuple[str, ...]) -> None:
+        super().__init__(secrets)
+        self._keys = spellings(secrets)
+        self._ending = _ending_of(self._keys)
+        self._begun: list[_Begun] = []
+        self._lines: list[bytes] = []
+        self._first = 0
+        """The number of the first line that is held back."""
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be shown of these bytes, and of those that were held back."""
+        if self._ending is None:
+            return data  # there is no key
+        data = super().feed(data)
+        if not (self._begun or self._rest or self._ending.search(data)):
+            return data  # as nearly always
+        *lines, rest = (self._rest + data).splitlines(keepends=True) or [b""]
+        if rest.endswith((b"\n", b"\r")):
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            self._lines.append(line)
+            if b'"' in line:
+                self._follow(self._ending)
+        shown = self._release()
+        self._rest = rest if self._begun or self._ending.search(rest) else b""
+        if len(self._rest) + sum(map(len, self._lines)) > _MOST_HELD:
+            return shown + self._all_held()
+        return shown if self._rest else shown + rest
+
+    def close(self) -> bytes:
+        """What was held back and is no secret after all."""
+        return self._all_held() + super().close()
+
+    def _follow(self, ending: re.Pattern[bytes]) -> None:
+        """See which of the keys that have begun go on in the last line, and which begin there."""
+        number, line = self._first + len(self._lines) - 1, self._lines[-1]
+        going: list[_Begun] = []
+        for begun in self._begun:
+            further = _continue_match(begun, line, number)
+            if further is None:
+                continue
+            if further.length == len(further.key):
+                self._mask(further.places)
+                going, line = [], self._lines[-1]
+                break
+            going.append(further)
+        for found in ending.finditer(line):
+            going += _beginnings(self._keys, line, found.end() - 1, number)
+        self._begun = going[:_MOST_BEGUN]
+
+    def _mask(self, places: tuple[_Place, ...]) -> None:
+        """Take the pieces of a key out of those of its lines that are still here."""
+        self.has_found = True
+        mask = MASK.encode()
+        for number, start, stop in places:
+            if (at := number - self._first) >= 0:
+                line = self._lines[at]
+                self._lines[at] = line[:start] + mask + line[stop:]
+                mask = b""
+
+    def _release(self) -> bytes:
+        """The lines that contain no part of a key that may go on. The first few characters of a key reveal nothing."""
+        held = (
+            place.line
+            for begun in self._begun
+            if begun.length >= SHORTEST
+            for place in begun.places
+            if place.line >= self._first
+        )
+        count = min(held, default=self._first + len(self._lines)) - self._first
+        shown = b"".join(self._lines[:count])
+        del self._lines[:count]
+        self._first += count
+        return shown
+
+    def _all_held(self) -> bytes:
+        held = b"".join(self._lines) + self._rest
+        self._first += len(self._lines)
+        self._lines, self._rest, self._begun = [], b"", []
+        return held
+
+
+def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
+    """The same beginning with what these words add to it; None where they do not."""
+    missing = begun.key[begun.length :]
+    for words in _WORDS.finditer(line):
+        length = min(len(words[1]), len(missing))
+        if words[1][:length] == missing[:length]:
+            start = words.start(1)
+            return _Begun(begun.key, begun.length + length, (*begun.places, _Place(number, start, start + length)))
+    return None
+
+
+def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) -> list[_Begun]:
+    """The keys that begin at the end of the string that ends here, and how much of each."""
+    words = line[line.rfind(b'"', 0, stop) + 1 : stop]
+    found = []
+    for key in keys:
+        at = words.find(key[:1], max(0, len(words) - len(key) + 1))
+        while at >= 0:
+            if key.startswith(words[at:]):
+                length = len(words) - at
+                found.append(_Begun(key, length, (_Place(number, stop - length, stop),)))
+            at = words.find(key[:1], at + 1)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _ending_of(keys: tuple[bytes, ...]) -> re.Pattern[bytes] | None:
+    """What finds words that end as one of these begins, and names of fields left aside."""
+    if not keys:
+        return None
+    heads = []
+    for key in keys:
+        head = rb'[^"]*' if len(key) > _SURE else b""
+        for letter in reversed(key[: min(_SURE, len(key) - 1)]):
+            head = re.escape(bytes([letter])) + (b"(?:" + head + b")?" if head else b"")
+        heads.append(head)
+    return re.compile(b"(?:" + b"|".join(heads) + rb')"(?!\s*:)')
+
+
+# --- the client of a request ----------------------------------------------------------------------
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """A client as the record knows it: without secrets in `client`, `address` and `headers`. `program` is its name as
+    it came and `session` what it calls its session, for finding what belongs together, and not for the record."""
+
+    redaction: Redaction
+    program: str
+    client: str
+    session: str
+    address: str
+    headers: TextHeaders
+
+
+@lru_cache(maxsize=512)
+def identify_caller(headers: TextHeaders, path: str, query: str, secrets: tuple[str, ...]) -> Caller:
+    """The client with these headers and this address; `secrets` are those of our own settings."""
+    named = {name.lower(): value for name, value in reversed(headers)}
+    redaction = Redaction((*secrets_of(headers, query), *secrets))
+    program = named.get("user-agent", "").partition(" ")[0]
+    return Caller(
+        redaction,
+        program,
+        redaction.text(program),
+        next((named[name] for name in SESSIONS if named.get(name)), ""),
+        redaction.address(path, query),
+        redaction.headers(headers),
+    )

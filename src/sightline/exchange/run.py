@@ -1,0 +1,189 @@
+"""`run_exchange`: everything that happens to one request, from top to bottom.
+
+Route, translate, apply kept edits, hold, send, read, hold the tool calls, respond. Each step records itself with the
+exchange's recorder. A response that streams is read by its pump (`stream_pump`) after this has returned.
+"""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sightline.catalog.choose import ModelChoice
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.exchange import Exchange
+from sightline.exchange.interception.final_body import refuse_other
+from sightline.exchange.interception.hold import ByHand
+from sightline.exchange.interception.interceptor import Interceptor
+from sightline.exchange.outbound import Outbound, PassThrough, outbound_for
+from sightline.exchange.phase import ExchangePhase
+from sightline.exchange.responder import Responder
+from sightline.exchange.routing import Router
+from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel
+from sightline.transport.http.target import Timeouts, target
+from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender
+
+_ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(slots=True)
+class ExchangeServices:
+    """What an exchange needs to be run. `environment` has the providers' keys; `own_addresses` are the hosts and ports
+    at which this server listens, to which nothing may be sent."""
+
+    router: Router
+    interceptor: Interceptor
+    responder: Responder
+    sender: Sender
+    embedded: EmbeddedModel
+    environment: Mapping[str, str]
+    own_addresses: frozenset[tuple[str, int]]
+    pass_through: PassThrough = field(default_factory=PassThrough)
+    foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
+    """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
+
+
+async def run_exchange(exchange: Exchange, services: ExchangeServices) -> ClientResponse:
+    """Serve one request. The head of the response is complete when this returns; its body may still stream.
+
+    Raises a Fault where there is no response, and CancelledError if the client has gone.
+    """
+    request, interceptor = exchange.request, services.interceptor
+    choice = exchange.choice = services.router.route_for(request)
+    if request.counts and choice.dialect != request.dialect:
+        return services.responder.answer_with_estimate(exchange)
+
+    outbound: Outbound | None = None
+    released = None
+    if interceptor.concerns(request):
+        # A request is held before it takes the embedded model's turn, which would block all others.
+        outbound = _outbound_for(request, choice, services, _preview_variables(choice.provider, services))
+        digest = _record_body(exchange, outbound)
+        final = interceptor.apply_masks(exchange, outbound, digest)
+        decision = await interceptor.hold_request(exchange, outbound, final)
+        if isinstance(decision, ByHand):
+            return interceptor.answer_by_hand(exchange, decision.reply)
+        released = decision
+
+    async with AsyncExitStack() as stack:
+        variables = await _variables_for(exchange, services, stack)
+        if outbound is None or choice.provider.embedded:  # whose address is known only now
+            outbound = _outbound_for(request, choice, services, variables)
+        _refuse_own_address(outbound.request.url, services)
+        if released is None:
+            digest = _record_body(exchange, outbound)
+            refuse_other(request.expect_sha256, digest)
+            answer = await _send(exchange, outbound, digest, services.sender)
+        else:
+            answer = await _send(exchange, outbound.with_body(released.data), released.sha256, services.sender)
+        if isinstance(answer, RefusedResponse):
+            return services.responder.answer_with_error(exchange, answer)
+        stack.push_async_callback(answer.response.close)
+        response = services.responder.answer_with_response(exchange, answer, outbound, stack)
+        return await (interceptor.hold_calls(exchange, response) if exchange.holds_calls else response)
+
+
+def _outbound_for(
+    request: ClientRequest, choice: ModelChoice, services: ExchangeServices, variables: Mapping[str, str]
+) -> Outbound:
+    """The request as it goes to the provider: the client's own bytes, or a translation."""
+    if choice.dialect == request.dialect:
+        return services.pass_through.on(request, choice, variables)
+    return outbound_for(request, choice, variables)
+
+
+def _preview_variables(provider: Provider, services: ExchangeServices) -> Mapping[str, str]:
+    """The variables for a request that is only shown: the embedded model need not run for that."""
+    if not provider.embedded:
+        return services.environment
+    return {**services.environment, URL_VARIABLE: "http://127.0.0.1", KEY_VARIABLE: "local"}
+
+
+async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: AsyncExitStack) -> Mapping[str, str]:
+    """The variables for a call to the provider. The embedded model is started for it, and answers one request at a
+    time; it counts tokens beside an answer."""
+    if not exchange.choice.provider.embedded:
+        return services.environment
+    exchange.recorder.commit()  # it may take long until its turn
+    with exchange.waiting():
+        if exchange.request.counts:
+            running = await services.embedded.running()
+        else:
+            running = (await stack.enter_async_context(services.embedded.turn())).running
+    return {**services.environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
+
+
+def _refuse_own_address(url: str, services: ExchangeServices) -> None:
+    """A fault where the provider's address is this server, which would call itself for ever."""
+    if (url, services.own_addresses) == services.foreign_url:
+        return
+    origin = target(url).origin
+    for host, port in services.own_addresses:
+        is_here = origin.host == host or (host in _ANYWHERE and origin.is_loopback)
+        if origin.port == port and is_here:
+            raise Fault(
+                Code.CONFIG,
+                f"the provider's address {origin.place} is Sightline itself",
+                hint="Set base_url to the provider's own address.",
+                status=508,
+            )
+    services.foreign_url = url, services.own_addresses
+
+
+def _record_body(exchange: Exchange, outbound: Outbound) -> str:
+    """Record a body that is not the client's own, and what its translation lost; returns the hash of the body."""
+    recorder = exchange.recorder
+    if outbound.body is exchange.request.body:
+        return recorder.sha256
+    digest = recorder.keep_body(outbound.body)
+    if outbound.report is not None:
+        recorder.record_translation(exchange.choice.dialect, digest, outbound.report)
+        exchange.losses = len(outbound.report.losses)
+    return digest
+
+
+async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sender) -> Answer:
+    """Send it, with as many attempts as are allowed. The head of the answer is recorded."""
+    choice, request = exchange.choice, exchange.request
+    provider = choice.provider
+    exchange.enter(ExchangePhase.SENDING)
+    exchange.sent_body = outbound.body
+    outgoing = Outgoing(
+        request=outbound.request,
+        provider=choice.provider_name,
+        model=choice.model,
+        dialect=choice.dialect,
+        stream=request.is_stream,
+        retries=_retries(choice, request),
+        timeouts=_timeouts(
+            provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms
+        ),
+        direct=provider.embedded,
+        tokens=request.tokens,
+        max_wait=request.max_wait,
+        secrets=exchange.recorder.redaction.secrets,
+        sha256=digest,
+    )
+    with exchange.waiting():
+        answer = await sender.send(outgoing, exchange.recorder.record_attempt)
+    head = answer if isinstance(answer, RefusedResponse) else answer.response
+    exchange.recorder.record_head(head.status, head.headers)
+    exchange.enter(ExchangePhase.STREAMING)
+    return answer
+
+
+def _retries(choice: ModelChoice, request: ClientRequest) -> int:
+    """How often it is sent again: as set for this request, else for its route, else for its provider."""
+    if request.retries is not None:
+        return request.retries
+    if choice.route is not None and choice.route.retries is not None:
+        return choice.route.retries
+    return choice.provider.retries(is_stream=request.is_stream, is_own=request.is_own)
+
+
+@lru_cache(maxsize=256)
+def _timeouts(connect: int, first_byte: int, idle: int) -> Timeouts:
+    return Timeouts(connect / 1000, first_byte / 1000, idle / 1000)

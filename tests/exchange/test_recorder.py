@@ -1,0 +1,256 @@
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.hub import Hub
+from sightline.exchange.phase import DroppedEnd, FailedEnd, FinishedEnd
+from sightline.exchange.recorder import Recorder
+from sightline.model.exchange import (
+    Answered,
+    AttemptStarted,
+    Dropped,
+    Edited,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.parts import Text
+from sightline.model.reply import Choice, Reply
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+from sightline.store.digest import ReplyText
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from tests.fake_clock import FakeClock
+
+HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
+
+
+def recorderd(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
+    clock = clock or FakeClock(100.0)
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
+    return Recorder(asked, "x_1", Hub(kept.extend), clock, ("configured-key",), lambda _: None)
+
+
+def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
+    kept: list[Entry] = []
+    recorder = recorderd(kept)
+    assert not kept
+    recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256, detail="configured-key is bad"))
+    body, received, attempt = kept
+    assert body == BodyEntry(recorder.sha256, b"{}", "s-7")
+    assert isinstance(received, FactEntry)
+    assert isinstance(received.fact, Received)
+    assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
+    assert received.fact.headers[1] == ("X-Api-Key", "***")
+    assert isinstance(attempt, FactEntry)
+    assert attempt.fact == AttemptStarted(1, "acme", recorder.sha256, detail="*** is bad")
+
+
+def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
+    kept: list[Entry] = []
+    clock = FakeClock(100.0)
+    recorder = recorderd(kept, clock)
+    clock.time = 102.0
+    recorder.record_head(200, ((b"X-A", b"configured-key"),))
+    recorder.record_chunk(b"one")
+    clock.time = 103.0
+    recorder.record_chunk(b"two conf")
+    assert not kept
+    recorder.record_end(FailedEnd(Fault(Code.NETWORK, "lost configured-key")))
+    frames = [each.fact for each in kept if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)]
+    assert frames == [FrameArrived(b"one", 2.0), FrameArrived(b"two ", 3.0), FrameArrived(b"conf", 3.0)]
+    last = kept[-1]
+    assert isinstance(last, FactEntry)
+    assert isinstance(last.fact, ExchangeFailed)
+    assert (last.fact.first_byte, last.fact.elapsed, last.fact.status) == (3.0, 4.0, 200)
+    assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
+
+
+def test_what_bodies_resemble() -> None:
+    def near(*headers: tuple[str, str], session: str = "") -> str:
+        kept: list[Entry] = []
+        recorder = Recorder(
+            ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
+            "x_1",
+            Hub(kept.extend),
+            FakeClock(),
+            (),
+        )
+        recorder.commit()
+        assert isinstance(kept[0], BodyEntry)
+        return kept[0].near
+
+    assert near() == "m"
+    assert near(("User-Agent", "tool/1 x")) == "tool/1 m"
+    assert near(("thread-id", "t"), ("User-Agent", "tool/1")) == "t"
+    assert near(("thread-id", "t"), session="named") == "named"
+
+
+def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
+    kept: list[Entry] = []
+    recorder = recorderd(kept)
+    recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256))
+    recorder.record_head(200, ())
+    for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
+        recorder.record_chunk(piece)
+    recorder.record_translation("openai-chat", "aa", Report())
+    reply = Reply(choices=(Choice(parts=(Text("it is configured-key"),), finish="stop"),))
+    recorder.record_end(FinishedEnd(reply))
+    facts = [each for each in kept if isinstance(each, FactEntry)]
+    assert [each.n for each in facts] == list(range(len(facts)))
+    assert [type(each.fact) for each in facts[2:]] == [FrameArrived, Translated, ExchangeFinished]
+    assert b"igured" not in msgspec.json.encode(kept, enc_hook=repr)
+    assert isinstance(facts[2].fact, FrameArrived)
+    assert b"it is ***" in facts[2].fact.data
+
+
+def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_entries: object) -> None:
+        raise OverflowError("too large")
+
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    recorder.record_end(FinishedEnd(Reply(usage=Usage(input_tokens=10**30))))
+    assert "x_1 could not be recorded" in caplog.text
+
+
+def facts_in(kept: list[Entry]) -> list[object]:
+    return [each.fact for each in kept if isinstance(each, FactEntry)]
+
+
+def test_what_a_person_does_is_on_record_at_once() -> None:
+    kept: list[Entry] = []
+    recorder = recorderd(kept)
+    recorder.record_hold(Held())
+    assert facts_in(kept)[1:] == [Held()]
+    recorder.record_edit("set", recorder.sha256, "aa", b"{1}")
+    assert kept[-2:] == [
+        BodyEntry("aa", b"{1}", "s-7"),
+        FactEntry("x_1", 2, 100.0, Edited("set", recorder.sha256, "aa")),
+    ]
+    recorder.record_release("aa")
+    assert facts_in(kept)[-1] == Released("aa")
+    recorder.record_reply(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
+    body, answered = kept[-2:]
+    assert isinstance(body, BodyEntry)
+    assert isinstance(answered, FactEntry)
+    assert answered.fact == Answered(body.sha256)
+    assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
+    recorder.record_end(DroppedEnd("no"))
+    assert facts_in(kept)[-1] == Dropped("no")
+
+
+def said(*told: str) -> Reply:
+    return Reply(choices=(Choice(parts=tuple(Text(text=text) for text in told)),), id="r_1")
+
+
+def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
+    heard: list[ReplyText | Entry] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
+    recorder.record_chunk(b"any bytes")
+    recorder.record_end(FinishedEnd(said("a configured-key", "b")))
+    assert heard[0] == ReplyText("x_1", "a ***\nb", "r_1")
+    assert len(heard) == 5
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
+    heard: list[ReplyText] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
+    recorder = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
+    recorder.record_chunk(b"any bytes")
+    recorder.record_end(FinishedEnd(Reply(), "" if counts else "it cannot be read"))
+    assert heard == []
+
+
+def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all() -> None:
+    kept: list[Entry] = []
+    is_full = True
+
+    def record(entries: Sequence[Entry]) -> None:
+        if is_full:
+            raise OSError(28, "No space left on device")
+        kept.extend(entries)
+
+    hub = Hub(record)
+    recorder = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
+    assert not recorder.ensure_recorded()
+    recorder.record_chunk(b"data: 1\n\n")
+    is_full = False
+    recorder.record_end(FinishedEnd(Reply()))
+    assert recorder.is_recorded
+    assert [each.n for each in kept if isinstance(each, FactEntry)] == [0, 1, 2]
+
+
+def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
+    hub = Hub(kept.extend)
+    recorder = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
+    monkeypatch.setattr(hub, "_record", no_room)
+    recorder.commit()
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    recorder.record_end(FinishedEnd(Reply()))
+    hub.record([FactEntry("x_1", 9, 1.0, Held())])
+    assert not [each for each in kept if isinstance(each, FactEntry)]
+
+
+def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    hub = Hub(kept.extend)
+    recorder = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
+    assert recorder.ensure_recorded()
+    monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 3000)
+    monkeypatch.setattr(hub, "_record", no_room)
+    recorder.record_chunk(b"x" * 9000)
+    recorder.record_end(FinishedEnd(Reply()))
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    hub.record([FactEntry("x_2", 0, 1.0, Held())])
+    facts = [each for each in kept if isinstance(each, FactEntry) and each.exchange == "x_1"]
+    assert [each.n for each in facts] == [0, 1]
+    assert isinstance(facts[1].fact, ExchangeFailed)
+    assert facts[1].fact.code == "interrupted"
+
+
+def no_room(_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
+    kept: list[Entry] = []
+    observed: list[FactEntry] = []
+
+    def observe(fact: FactEntry) -> None:
+        assert fact in kept
+        observed.append(fact)
+
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(kept.extend), FakeClock(100.0), (), observe)
+    recorder.record_attempt(AttemptStarted(1, "acme", "aa"))
+    assert [type(each.fact) for each in observed] == [Received, AttemptStarted], "it is told of an attempt at once"
+    recorder.record_chunk(b"data")
+    recorder.record_end(FinishedEnd(Reply()))
+    assert [type(each.fact) for each in observed] == [Received, AttemptStarted, ExchangeFinished]
+    assert any(isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived) for each in kept)
+
+
+def test_an_observer_gets_facts_that_could_not_be_recorded() -> None:
+    observed: list[FactEntry] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    recorder = Recorder(asked, "x_1", Hub(no_room), FakeClock(100.0), (), observed.append)
+    recorder.commit()
+    assert [type(each.fact) for each in observed] == [Received]

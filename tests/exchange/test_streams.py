@@ -1,0 +1,178 @@
+import asyncio
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.errors import Code, Fault
+from sightline.exchange import stream_pump as passing
+from sightline.exchange.reply_reader import BodyDecoder, ReplyReader
+from sightline.exchange.stream_pump import failure_frame, unreadable
+from sightline.model.exchange import ExchangeFinished
+from sightline.model.fold import fold
+from sightline.model.reply import Reply
+from tests.contract.test_law_4_stream_is_whole import read_stream
+from tests.relay_stage import DIALECTS, Stage, asks, play
+from tests.reply_samples import streamed, whole
+from tests.upstream import LAST, chunk, head, pieces, stall
+
+SSE = [("Content-Type", "text/event-stream")]
+
+
+def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [stall(head(200, SSE), chunk(streamed("openai-chat")[0]))]
+        pieces = []
+        async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
+            async for piece in relayed:
+                pieces.append(piece)
+                if len(pieces) == 1:
+                    (exchange,) = stage.relay._active
+                    exchange.abort(Fault(Code.OVERLOADED, "that is enough"))
+        assert b"that is enough" in pieces[-1]
+        assert stage.kinds()[-1] == "failed"
+        assert asyncio.current_task() is not None
+
+    play(story, tmp_path)
+
+
+def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [stall(head(200, SSE))]
+        relayed = await stage.relay.start(asks("openai-chat", stream=True))
+        async with relayed:
+            pass
+        async with relayed:
+            pass
+        assert stage.kinds().count("cancelled") == 1
+
+    play(story, tmp_path)
+
+
+def kept_open(spoken: str, *, usage_late: bool) -> list[bytes]:
+    """The frames of a stream without those that say its end."""
+    frames = streamed(spoken)
+    if not usage_late:
+        return frames
+    last = json.loads(frames[-1].removeprefix(b"data: "))
+    usage = {"usageMetadata": last.pop("usageMetadata")}
+    return [*frames[:-1], *(b"data: " + json.dumps(each).encode() + b"\r\n\r\n" for each in (last, usage))]
+
+
+@pytest.mark.parametrize("usage_late", [False, True])
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
+def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
+    tmp_path: Path, client: str, usage_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passing, "LATE_SECONDS", 0.05)
+
+    async def story(stage: Stage) -> None:
+        frames = kept_open("gemini", usage_late=usage_late)
+        stage.upstream.script = [stall(head(200, SSE), *(chunk(frame) for frame in frames))]
+        got = await stage.ask(asks(client, stream=True))
+        assert fold(read_stream(client, [got.body])).choice.finish == "tool_calls"
+        last = stage.facts()[-1]
+        assert isinstance(last, ExchangeFinished)
+        assert last.usage is not None
+        assert last.usage.input_tokens == 11
+        await stage.upstream.gone()
+
+    play(story, tmp_path, "gemini")
+
+
+def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passing, "LATE_SECONDS", 0.0)
+
+    async def story(stage: Stage) -> None:
+        frames, go_on = streamed("gemini"), asyncio.Event()
+        more = b": and this\n\n"
+        stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames), go_on, chunk(more), LAST)]
+        got = []
+        async with await stage.relay.start(asks("gemini", stream=True)) as relayed:
+            async for piece in relayed:
+                got.append(piece)
+                if b"".join(got) == b"".join(frames):
+                    go_on.set()
+        assert b"".join(got) == b"".join(frames) + more
+        assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path, "gemini")
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_one_frame_says_that_a_stream_has_failed(spoken: str) -> None:
+    frame = failure_frame(spoken, Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"")
+    assert frame.count(b"data: ") == 1
+    assert frame.endswith(b"\n\n")
+    assert b"gone" in frame
+
+
+def test_frames_that_are_numbered_go_on_to_be() -> None:
+    frames = streamed("openai-responses")
+    frame = failure_frame("openai-responses", Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"".join(frames[:5]))
+    assert b"event: response.failed" in frame
+    assert b'"sequence_number":5' in frame
+    assert b'"id":"r_9"' in frame
+
+
+def test_what_cannot_be_read_is_the_provider_s_fault() -> None:
+    assert unreadable("no JSON").code is Code.UPSTREAM_PROTOCOL
+
+
+BROKEN = b"data: {\n\n"
+
+
+def test_a_stream_and_a_whole_answer_are_read() -> None:
+    for data in (b"".join(streamed("anthropic")), whole("anthropic")):
+        reading = ReplyReader("anthropic")
+        reading.feed(data)
+        reading.close()
+        assert reading.reply.choice.finish == "tool_calls"
+        assert (reading.warning, reading.has_failed) == ("", False)
+
+
+def test_frames_that_cannot_be_read_are_a_warning_of_bounded_length() -> None:
+    reading = ReplyReader("openai-chat")
+    reading.feed(BROKEN * 5 + b"".join(streamed("openai-chat")))
+    assert reading.warning.count("cannot be read") == 3
+    assert reading.warning.endswith("and 2 more")
+    assert reading.has_ended
+
+
+def test_a_mistake_of_ours_is_a_warning() -> None:
+    for method in ("feed", "close"):
+        reading = ReplyReader("openai-chat")
+
+        def spoilt(*_: object) -> None:
+            raise RuntimeError("a mistake")
+
+        assert isinstance(reading._hearing, ReplyDecoder)
+        setattr(reading._hearing, method, spoilt)
+        reading.feed(b"data: {}\n\n")
+        reading.close()
+        reading.fail(Fault(Code.NETWORK, "x"))
+        assert reading.warning == "the reply could not be read: RuntimeError: a mistake"
+        assert reading.reply.fault is None
+
+
+def test_a_failure_is_read_once() -> None:
+    reading = ReplyReader("openai-chat")
+    reading.fail(Fault(Code.NETWORK, "gone"))
+    assert reading.has_failed
+    reading.give_up("no more")
+    reading.give_up("no more")
+    assert reading.warning == "no more"
+
+
+def test_a_coding_is_undone_as_long_as_that_goes() -> None:
+    undoing = BodyDecoder(" GZIP")
+    data = gzip.compress(b"abc")
+    assert undoing.feed(data[:5]) + undoing.feed(data[5:]) == b"abc"
+    assert undoing.feed(b"rubbish") == b""
+    assert "gzip" in undoing.trouble
+    assert undoing.feed(b"more") == b"more"
+    assert "br" in BodyDecoder("br").trouble

@@ -1,0 +1,147 @@
+import asyncio
+import logging
+
+import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from sightline.server.uvicorn_http import ResponseCycle
+from sightline.web.asgi import Headers, response_body, response_start
+
+
+class Wire(asyncio.Transport):
+    """A socket that notes each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Talk:
+    """One request and the socket of its client."""
+
+    def __init__(self, method: str = "POST", *, keeps: bool = True, version: str = "1.1") -> None:
+        self.wire, self.ended = Wire(), 0
+        self.flow = FlowControl(self.wire)
+        self.cycle = ResponseCycle(
+            scope={"type": "http", "method": method, "http_version": version},  # type: ignore[arg-type, typeddict-item]
+            transport=self.wire,
+            flow=self.flow,
+            logger=logging.getLogger("test"),
+            access_logger=logging.getLogger("test"),
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=keeps,
+            on_response=self._end,
+        )
+
+    def _end(self) -> None:
+        self.ended += 1
+
+    def say(self, status: int, headers: Headers, *pieces: bytes) -> list[bytes]:
+        async def talk() -> None:
+            await self.cycle.send(response_start(status, headers))
+            for number, piece in enumerate(pieces, 1):
+                await self.cycle.send(response_body(piece, more=number < len(pieces)))
+
+        asyncio.run(talk())
+        return self.wire.written
+
+
+def test_an_answer_whose_length_is_told_leaves_in_one_write() -> None:
+    talk = Talk()
+    assert talk.say(200, [(b"X-A", b"b"), (b"Content-Length", b"2")], b"hi") == [
+        b"HTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 2\r\n\r\nhi"
+    ]
+    assert talk.ended == 1
+    assert talk.cycle.response_complete
+    assert not talk.wire.is_closed
+
+
+def test_the_pieces_of_a_longer_one_follow() -> None:
+    written = Talk().say(200, [(b"content-length", b"4")], b"hi", b"ho")
+    assert written == [b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhi", b"ho"]
+
+
+def test_the_head_of_a_stream_leaves_at_once() -> None:
+    talk = Talk()
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert talk.say(200, []) == [head]
+    assert talk.say(200, [], b"hi", b"", b"ho", b"")[2:] == [b"2\r\nhi\r\n", b"2\r\nho\r\n", b"0\r\n\r\n"]
+
+
+def test_an_answer_without_a_body_has_none() -> None:
+    head = Talk("HEAD")
+    assert head.say(200, [(b"content-length", b"2")], b"hi") == [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"]
+    assert head.ended == 1
+    assert Talk().say(204, [], b"") == [b"HTTP/1.1 204 No Content\r\n\r\n"]
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_a_connection_that_is_not_kept_is_closed_behind_the_answer(is_asked_for: bool) -> None:
+    talk = Talk(keeps=not is_asked_for)
+    headers = [(b"content-length", b"0"), *([] if is_asked_for else [(b"connection", b"close")])]
+    assert talk.say(200, headers, b"") == [b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"]
+    assert talk.wire.is_closed
+
+
+@pytest.mark.parametrize("body", [b"h", b"hih"])
+def test_an_answer_of_another_length_than_it_said_is_an_error(body: bytes) -> None:
+    talk = Talk()
+    with pytest.raises(RuntimeError):
+        talk.say(200, [(b"content-length", b"2")], body)
+    assert talk.wire.written == []
+
+
+def test_a_header_cannot_end_the_head() -> None:
+    for header in ((b"x", b"a\r\nb: c"), (b"x\r\n", b"a")):
+        with pytest.raises(RuntimeError):
+            Talk().say(200, [header])
+
+
+def test_nothing_is_said_to_whoever_has_gone() -> None:
+    talk = Talk()
+    talk.cycle.disconnected = True
+    assert talk.say(200, [], b"hi") == []
+
+
+def test_a_client_that_is_slow_is_waited_for() -> None:
+    async def story() -> None:
+        talk = Talk()
+        talk.flow.pause_writing()
+        sending = asyncio.ensure_future(talk.cycle.send(response_start(200, [])))
+        await asyncio.sleep(0)
+        assert talk.wire.written == []
+        talk.flow.resume_writing()
+        await sending
+        assert len(talk.wire.written) == 1
+
+    asyncio.run(story())
+
+
+def test_a_client_of_http_1_0_gets_no_chunks() -> None:
+    talk = Talk(version="1.0")
+    head, *body = talk.say(200, [(b"content-type", b"text/event-stream")], b"one", b"", b"two", b"")
+    assert b"chunked" not in head
+    assert b"connection: close\r\n" in head
+    assert body == [b"one", b"two"]
+    assert talk.wire.is_closed
+
+
+def test_a_length_that_is_told_is_kept_for_http_1_0() -> None:
+    assert Talk(version="1.0").say(200, [(b"content-length", b"2")], b"ok")[0].endswith(b"\r\n\r\nok")
+
+
+def test_a_status_without_a_phrase_can_be_said() -> None:
+    assert Talk().say(599, [(b"content-length", b"0")], b"")[0].startswith(b"HTTP/1.1 599 \r\n")
