@@ -98,7 +98,7 @@ class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     has_failed: bool = False
 
 
-class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _HookAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A hook's answer. `block` is an alias of `deny`."""
 
     decision: Literal["", "allow", "ask", "deny", "block"] = ""
@@ -185,7 +185,7 @@ class Hooks:
             return _from_output(hook, finished.output)
         words = (finished.complaints.strip() or finished.output.strip())[:_LONGEST_WORDS]
         if finished.code == _REFUSED:
-            return _verdict_from(hook, _Said("deny", words))
+            return _verdict_from(hook, _HookAnswer("deny", words))
         return _failure_verdict(hook, ": ".join(filter(None, (finished.in_words, words))))
 
 
@@ -204,12 +204,12 @@ def _parse_answer(hook: Hook, answer: object) -> HookVerdict:
     if answer is None or isinstance(answer, str):
         return HookVerdict(context=answer or "")
     try:
-        return _verdict_from(hook, msgspec.convert(answer, _Said))
+        return _verdict_from(hook, msgspec.convert(answer, _HookAnswer))
     except MISFIT as error:
         return _failure_verdict(hook, f"its answer is not understood: {error}")
 
 
-def _verdict_from(hook: Hook, answer: _Said) -> HookVerdict:
+def _verdict_from(hook: Hook, answer: _HookAnswer) -> HookVerdict:
     decision: Ruling = "deny" if answer.decision == "block" else answer.decision
     warnings: list[str] = []
     if decision == "deny" and not answer.reason and hook.event == "after_tool":

@@ -91,7 +91,7 @@ def _case_lines(result: CaseResult, place: SuitePlace) -> Iterator[str]:
     yield f"case      {result.case} on {result.target}{trial}{' (cached)' if result.cached else ''}"
     yield f"verdict   {_verdict(result.score)}"
     if place.line:
-        yield f"stands in {place}"
+        yield f"in {place}"
     if seen.error:
         yield f"error     {seen.error} [{seen.error_code}]"
     spent = [f"{seen.seconds:.2f} s"] if seen.seconds is not None else []
