@@ -30,7 +30,7 @@ export interface Amendment {
   pointer?: string;
 }
 
-/** What a thing is, what it says, and what stood before it, which only tells equal things apart. A patch written by hand names the kind alone. */
+/** What a thing is, what it says, and what came before it, which only separates equal things. A patch written by hand names the kind alone. */
 export interface Anchor {
   kind: string;
   content: string;
@@ -149,7 +149,7 @@ export interface CallResult {
   media: number;
 }
 
-/** A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet; `is_running` then says that the tool runs, and `progress` what it tells of that. */
+/** A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet; `is_running` then says that the tool runs, and `progress` what it reports. */
 export interface CallShown {
   key: string;
   id: string;
@@ -174,7 +174,7 @@ export interface CaseRow {
   cells: Cell[];
 }
 
-/** One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told. `is_edited`: a person changed a request of it on its way; `messages` are as they were sent then too. `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's hash. `run` is the run with tools that it took, where it took one. */
+/** One trial of a case. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools. */
 export interface CaseShown {
   case: string;
   group: string;
@@ -226,7 +226,7 @@ export interface Cell {
   trials: TrialShown[];
 }
 
-/** The lines of a file that a change is about, before it and behind it, with some around them. `line` is the number of the first of them. */
+/** The changed lines of a file before and after the change, with context. `line` is the number of the first. */
 export interface ChangeShown {
   line: number;
   before: string;
@@ -288,7 +288,7 @@ export interface CommandShown {
   ids?: string[];
 }
 
-/** Two runs on the cases that both have. The first sentence of `said` is what may be said of them, or that nothing may. `difference` is the mean of the pairs' differences, `b` less `a`, `p` that of the permutation test `test`. `bounds` are the difference had everything untold gone against `b`, and had it gone for it. `smallest` is the true difference that these cases would often show, `needed` how many cases the one seen would take. */
+/** Two runs compared on their common cases. The first sentence of `said` is the conclusion, or that there is none. `difference` is the mean of the paired differences, `b` less `a`; `p` is that of the permutation test `test`. `bounds` are the difference if every missing result had gone against `b`, and for it. `smallest` is the true difference that these cases would usually show, `needed` how many cases the observed one would take. */
 export interface CompareShown {
   a: ComparedSide;
   b: ComparedSide;
@@ -332,7 +332,7 @@ export interface Compared {
   after: Side | null;
 }
 
-/** One case on both sides. `is_same_request` and `is_same_answer` tell whether they agree; null: nobody knows. */
+/** One case on both sides. `is_same_request` and `is_same_answer` say whether they agree; null if unknown. */
 export interface ComparedCase {
   case: string;
   group: string;
@@ -348,7 +348,7 @@ export interface ComparedCase {
   graders: GraderPair[];
 }
 
-/** One of two runs that are compared. */
+/** One side of a comparison. */
 export interface ComparedSide {
   run: string;
   name: string;
@@ -379,7 +379,7 @@ export interface CounterShown {
   breakdown: [string, number][];
 }
 
-/** Take a section or a part out, with what cannot stand without it; it can be restored. */
+/** Delete a section or a part, with what is invalid without it; it can be restored. */
 export interface DeleteOperation {
   op: "delete";
   keep?: "all" | "project" | "session" | null;
@@ -394,7 +394,7 @@ export interface Diff {
   prefix: EditCost | null;
 }
 
-/** The scores of the cases that are compared, on both sides. */
+/** The scores of the compared cases on both sides. */
 export interface Distributions {
   a: number[];
   b: number[];
@@ -458,7 +458,7 @@ export interface EstimateShown {
   prompt: number;
 }
 
-/** A run in one line. `of` is how many results it will have, `done` how many it has. */
+/** A run as one row. `of` is how many results it will have, `done` how many it has. */
 export interface EvalBrief {
   run: string;
   name: string;
@@ -472,7 +472,7 @@ export interface EvalBrief {
   summary: TargetFigures[];
 }
 
-/** A run. `version` counts its facts, `why` is how it ended. `is_here`: this server drives it, and can stop it. `file_sha256` is the hash that the suite's file had. */
+/** A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop it. `file_sha256` is the hash of the suite's file at the start. */
 export interface EvalShown {
   run: string;
   name: string;
@@ -492,7 +492,7 @@ export interface EvalShown {
   graders: GraderFigures[];
 }
 
-/** Nobody waits for it any more, for this reason. */
+/** It was given up, for this reason. */
 export interface ExchangeCancelledFact {
   kind: "cancelled";
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
@@ -549,7 +549,7 @@ export interface Excluded {
 }
 
 /** The whole conversation in place of the reference to a response that the provider keeps. */
-export interface ExpandOperation {
+export interface Expand {
   op: "expand";
 }
 
@@ -764,7 +764,7 @@ export interface Loss {
   severity: "content" | "identity" | "option";
 }
 
-/** A case that is proposed. `files` are those that it names, which are written beside the suite when it is saved; `placeholders` are the words that its variables stand for, `left` what is not in it. `turns` is how many turns the conversation has, `suites` are the files that it could be saved to. */
+/** A proposed case. `files` are those that it names, which are written beside the suite on saving; `placeholders` are the values of its variables, `left` what was left out. `turns` is the number of turns of the conversation, `suites` are the files to which it could be saved. */
 export interface MadeShown {
   name: string;
   yaml: string;
@@ -806,7 +806,7 @@ export interface MediaBlock {
   media_type: string;
 }
 
-/** A message, in blocks as the chat has them. */
+/** A message in blocks like the chat's. */
 export interface MessageShown {
   role: string;
   name: string;
@@ -840,7 +840,7 @@ export interface MoveOperation {
   pointer: string;
 }
 
-/** One thing that was done, of what, why, and where that stands in the suite. */
+/** One thing that was done, of what, why, and where that is in the suite. */
 export interface Note {
   kind: "added" | "attached" | "extracted" | "inlined" | "merged" | "moved" | "skipped" | "unclear";
   what: string;
@@ -908,7 +908,7 @@ export interface PairShown {
   is_edited: boolean;
 }
 
-/** The same for how often cases pass; `p` is McNemar's exact test where each was tried once. */
+/** The comparison of pass rates; `p` is McNemar's exact test if each case has one trial. */
 export interface PassShown {
   difference: number;
   low: number | null;
@@ -924,7 +924,7 @@ export interface PausedShown {
   can_go_at: number | null;
 }
 
-/** A call that somebody has to decide about; `arguments` are what the tool would get. */
+/** A call that needs a decision; `arguments` are what the tool would get. */
 export interface PendingCall {
   key: string;
   id: string;
@@ -969,7 +969,7 @@ export interface ProviderShown {
   why: string;
 }
 
-/** A limit that has been reached. `raised` is what it would be raised to, None where nobody can raise it. */
+/** A limit that has been reached. `raised` is what it would be raised to, None if it cannot be raised. */
 export interface Reached {
   name: "cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls";
   limit: number;
@@ -1046,7 +1046,7 @@ export interface RestoreOperation {
   part?: string | null;
 }
 
-/** What a tool said. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. */
+/** The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. */
 export interface ResultShown {
   text: string;
   is_error: boolean;
@@ -1143,7 +1143,7 @@ export interface SavedFilterShown {
   filter: string;
 }
 
-/** What was written, or would be: the file, its new hash, the cases that are new or changed, and what is other in the file where it was there before. */
+/** What was or would be written: the file, its new hash, the new or changed cases, and the changed lines of an existing file. */
 export interface SavedShown {
   file: string;
   sha256: string;
@@ -1336,7 +1336,7 @@ export interface SuiteProblem {
   case?: string;
 }
 
-/** A suite below the configured folder. `problems` keep it from running where `cases` is null. */
+/** A suite below the configured folder. If `cases` is null, `problems` keep it from running. */
 export interface SuiteShown {
   file: string;
   name: string;
@@ -1344,13 +1344,13 @@ export interface SuiteShown {
   problems: SuiteProblem[];
 }
 
-/** All of them. */
+/**  */
 export interface SuitesShown {
   folder: string;
   files: SuiteShown[];
 }
 
-/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `cost_at_least` is what is known of the cost, and `cost_unknown` how many answers and judgements it leaves out. `said` is the same in sentences. */
+/** The figures of one target. Unknown values are null, not 0. `low` and `high` are the ends of the mean's confidence interval, within 0 and 1. `cost_at_least` is the known cost, `cost_unknown` how many answers and judgements it leaves out. `said` is the same in sentences. */
 export interface TargetFigures {
   target: string;
   results: number;
@@ -1466,7 +1466,7 @@ export interface TranslatedFact {
   additions: Addition[];
 }
 
-/** One run of a suite on one target. `change` says what changed since the run before, on the cases of both. */
+/** One run of a suite on one target. `change` is the change since the previous run, on their common cases. */
 export interface TrendPoint {
   run: string;
   at: number;
@@ -1480,7 +1480,7 @@ export interface TrendPoint {
   change: string;
 }
 
-/** One try of a case on a target; one that has no result yet waits or is running. `reason` is why it has no answer, or no better score, in one line. */
+/** One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or no better score, in one line. */
 export interface TrialShown {
   trial: number;
   status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
@@ -1502,7 +1502,7 @@ export interface TroubleShown {
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
 }
 
-/** One turn of a conversation that was held live: what was sent in it, what was said, and what graders say. */
+/** One turn of a live conversation: what was sent, the answer, and the graders' scores. */
 export interface TurnShown {
   messages: MessageShown[];
   answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
@@ -1579,7 +1579,7 @@ export interface ViewShown {
   tools_trouble: FaultShown | null;
 }
 
-export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | ExpandOperation;
+export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | Expand;
 
 export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 
