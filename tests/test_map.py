@@ -1,0 +1,37 @@
+"""The walks and the table of changes in the map name files and functions that exist."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAP = (ROOT / "docs/design/map.md").read_text()
+WALKS = ("A gateway request", "A chat send", "A tool call with approval", "An eval case")
+STEP = re.compile(r"^\| (\d+) \| `([\w/.]+)` \| (`[\w.]+`(?:, `[\w.]+`)*) \|", re.MULTILINE)
+MOST_STEPS = 30
+
+
+def names_in(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{each.name}" for each in node.body if hasattr(each, "name"))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_walk_is_true_and_short(walk: str) -> None:
+    section = MAP.partition(f"### {walk}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    steps = STEP.findall(section)
+    assert [int(number) for number, _, _ in steps] == list(range(1, len(steps) + 1))
+    assert 20 < len(steps) <= MOST_STEPS
+    missing = [
+        (file, name)
+        for _, file, names in steps
+        for name in re.findall(r"`([\w.]+)`", names)
+        if name not in set(names_in(ROOT / "src" / "sightline" / file))
+    ]
+    assert not missing
