@@ -69,7 +69,7 @@ SUFFIXES = {
 
 NAMES = {"Summary": "Line", "Parameters": "TopicParameters"}
 FIELDS = {
-    ("Told", "facts"): "NotedFact[]",
+    ("ExchangeDetails", "facts"): "NotedFact[]",
     ("Line", "status"): "number | null",
 }
 HEAD = """\
@@ -83,10 +83,10 @@ TAIL = """\
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };
 
 /** One exchange as the page opens it. */
-export type View = Omit<Line, keyof Changed | keyof Told> &
+export type View = Omit<Line, keyof Changed | keyof ExchangeDetails> &
   Changed &
-  Required<Omit<Told, "fault">> &
-  Pick<Told, "fault">;
+  Required<Omit<ExchangeDetails, "fault">> &
+  Pick<ExchangeDetails, "fault">;
 
 /** A piece of an answer. */
 export type Block = AnswerShown["blocks"][number];

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sightline.app.configuration import configuration
 from sightline.app.evals import open_evaluation
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 import msgspec
@@ -30,7 +30,7 @@ async def main(how, folder):
     async with open_evaluation(configuration(str(folder / "sightline.toml")), str(folder / "data"), folder) as evals:
         if how == "run":
             targets = [TargetSpec(name="acme", model="acme/m"), TargetSpec(name="parrot", mock="I know 3")]
-            options = Options(trials=TRIALS, workers=WORKERS, cache=False)
+            options = RunOptions(trials=TRIALS, workers=WORKERS, cache=False)
             standing = await evals.run(suite, targets, options, lambda _: None, run="e_1")
         else:
             standing = await evals.resume("e_1", lambda _: None)

@@ -263,6 +263,6 @@ def test_a_wrong_method_names_the_right_one() -> None:
 
 
 def test_a_websocket_is_refused_so_that_clients_fall_back_at_once() -> None:
-    answer = no_websocket()
+    answer = no_websocket("openai-responses")
     assert answer.status == 426
     assert (b"upgrade", b"HTTP/1.1") in answer.headers

@@ -367,10 +367,15 @@ def _extra(kind: inspect.Type, name: str, default: Any) -> Any:
 
 def _range(number: inspect.IntType | inspect.FloatType) -> str:
     if number.le is not None:
-        return f" from {number.ge:g} to {number.le:g}"
+        return f" from {_figure(number.ge)} to {_figure(number.le)}"
     if number.ge is not None:
-        return f", {number.ge:g} or more"
-    return "" if number.gt is None else f" above {number.gt:g}"
+        return f", {_figure(number.ge)} or more"
+    return "" if number.gt is None else f" above {_figure(number.gt)}"
+
+
+def _figure(bound: float | None) -> str:
+    """A bound in digits: a large one is not written as a power of ten."""
+    return str(int(bound)) if bound is not None and bound == int(bound) else str(bound)
 
 
 def _is_within(value: Any, kind: inspect.Type) -> bool:

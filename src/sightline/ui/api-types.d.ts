@@ -503,7 +503,7 @@ export interface ExchangeDetails {
   losses?: Loss[];
   additions?: Addition[];
   hashes?: Hashes;
-  facts?: { [key: string]: Json }[];
+  facts?: NotedFact[];
   replays?: string[];
   thread?: Thread;
   fault?: FaultShown;
@@ -1587,10 +1587,10 @@ export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | Relea
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };
 
 /** One exchange as the page opens it. */
-export type View = Omit<Line, keyof Changed | keyof Told> &
+export type View = Omit<Line, keyof Changed | keyof ExchangeDetails> &
   Changed &
-  Required<Omit<Told, "fault">> &
-  Pick<Told, "fault">;
+  Required<Omit<ExchangeDetails, "fault">> &
+  Pick<ExchangeDetails, "fault">;
 
 /** A piece of an answer. */
 export type Block = AnswerShown["blocks"][number];

@@ -114,7 +114,7 @@ def test_all_of_it_for_a_person(files: Path, capsys: Captured) -> None:
     assert main(["eval", "preview", "s.yaml", "files", "--target", "acme/m"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("target    acme/m: acme/m, openai-chat\nrequest   ")
-    assert "  inlined note.md: its words stand in the message (s.yaml:7:" in out
+    assert "  inlined note.md: its text is in the message (s.yaml:7:" in out
     assert "flat question\n  @[System]:\n  Be brief." in out
     assert out.rstrip().endswith("}")
 
