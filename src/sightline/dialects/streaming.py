@@ -235,7 +235,7 @@ def no_reply(data: bytes) -> Fault:
     )
 
 
-def broken_frame_fault(frame: FrameBroken) -> Fault:
+def fault_of_broken_frame(frame: FrameBroken) -> Fault:
     """The fault of a stream that cannot be translated because a part of it cannot be read."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,

@@ -233,7 +233,7 @@ def _redact_value(value: Json, forms: SecretForms) -> Json:
 
 
 _SHORTEST_OF_CLIENTS = 8
-"""People who need no key send a word in its place, and that word may stand in any answer."""
+"""A client without a key often sends a placeholder word, and a short word may occur in any answer."""
 
 _USER = re.compile(r"(?<=://)[^/@\s?#]+@")
 
@@ -268,7 +268,7 @@ class Redaction:
         return _USER.sub(f"{MASK}@", text) if "@" in text else text
 
     def words(self, text: str) -> str:
-        """What somebody said; an address in it stays as it is."""
+        """Mask the secrets in a text; an address in it stays as it is."""
         return text if self._forms is None else self._forms.mask(text)
 
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

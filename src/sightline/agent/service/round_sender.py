@@ -227,7 +227,7 @@ async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Reca
         return None
     try:
         found = await load_exchange(store, summary_of(exchange, facts, lambda _provider, _model: None))
-        return Recalled(found.reply(), _sent_request(found, choice) if is_edited(facts) else None)
+        return Recalled(found.reply(), _read_sent_request(found, choice) if is_edited(facts) else None)
     except Fault:
         return None  # a body is gone, or cannot be read
 
@@ -247,5 +247,5 @@ def _tells_its_end(choice: ModelChoice) -> bool:
     return choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
 
 
-def _sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
+def _read_sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
     return read_request(found.spoken, found.sent, choice.model)

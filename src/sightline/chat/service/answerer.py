@@ -1,13 +1,13 @@
 """How a question of the chat gets its answer: by one request, or by a run with tools if its topic has some."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits, total_usage
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
@@ -15,10 +15,9 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.round_sender import Opening
+from sightline.agent.service.run_answer import RunTools, ToolOpener
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import KeptRules
-from sightline.agent.tools.hooks import Hooks
-from sightline.agent.tools.tools import Tools
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import Heard
 from sightline.exchange.cancellation import cancel_reason
@@ -168,47 +167,24 @@ def _ignore_wait(_wait: Wait) -> None:
     """It never waits here."""
 
 
-class Equipment(Tools, Protocol):
-    """Tools that are open, with the rules and the hooks that are configured for them."""
-
-    @property
-    def rules(self) -> tuple[ApprovalRule, ...]:
-        """What may run unasked."""
-        ...
-
-    @property
-    def places(self) -> Mapping[str, str]:
-        """Where each tool comes from, by its name."""
-        ...
-
-    @property
-    def hooks(self) -> Hooks | None:
-        """Who looks at what the run does."""
-        ...
-
-
-Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
-"""The tools of these names, opened before or now, and closed by what opened them; a fault if they are not available."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolAnswerer:
     """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
 
     engine: Engine
     runner: Runner
-    equipping: Equipping
+    open_tools: ToolOpener
     kept: KeptRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         """The tools as the model sees them."""
-        return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
+        return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
 
     async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
             return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
-        tools = await self.equipping(wanted.toolsets)
+        tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
         return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
@@ -220,7 +196,7 @@ class ToolAnswerer:
         if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
         names = (await self.runner.began(run)).origin.get("toolsets")
-        tools = await self.equipping(tuple(map(str, names)) if isinstance(names, list) else ())
+        tools = await self.open_tools(tuple(map(str, names)) if isinstance(names, list) else ())
 
         def report_start() -> None:
             taken.went(self._so_far(run))
@@ -270,7 +246,7 @@ class ToolAnswerer:
         return tuple(messages_of(self.runner.so_far(run)))
 
     async def _run(
-        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: FactObserver
+        self, wanted: AnswerRequest, tools: RunTools, run: str, heard: Heard, noted: FactObserver
     ) -> FinishedRun:
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)

@@ -86,7 +86,9 @@ def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> Ch
     return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
 
 
-async def interrupted_ending(answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str) -> ChatFact:
+async def ending_of_interrupted_pair(
+    answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str
+) -> ChatFact:
     """How a pair ends whose process has gone: with what its run has come to, which may be all."""
     given = await answering.result_of_run(run)
     if given is None:

@@ -14,7 +14,7 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.previews import Previews
-from sightline.chat.service.resumed_run import interrupted_ending
+from sightline.chat.service.resumed_run import ending_of_interrupted_pair
 from sightline.chat.service.sends import Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
@@ -141,7 +141,7 @@ def chat_service(
         process=process,
         is_alive=is_alive,
     )
-    chat.recover(partial(interrupted_ending, asking, engine.clock.now))
+    chat.recover(partial(ending_of_interrupted_pair, asking, engine.clock.now))
     models = Models(catalog, has_key, engine.memory, default_model)
     views = Views(chat, models, asking)
     return ChatService(

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.streaming import broken_frame_fault
+from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Fault
 from sightline.exchange import client_response
@@ -134,7 +134,7 @@ class _Telling:
             if self._is_over:
                 break
             if isinstance(event, FrameBroken):
-                read += [Failed(broken_frame_fault(event)), Ended()]
+                read += [Failed(fault_of_broken_frame(event)), Ended()]
                 self._is_over = True
             else:
                 read += self._restorer.feed(event)

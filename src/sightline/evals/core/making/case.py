@@ -17,8 +17,8 @@ from sightline.model.tools import Tool
 from sightline.wire import jsontext
 
 
-class RecordedExchange(msgspec.Struct, frozen=True):
-    """A request, and its reply if there was one."""
+class CaseExchange(msgspec.Struct, frozen=True):
+    """An exchange from which a case is made: the request, and its reply if there was one."""
 
     request: Request
     reply: Reply | None = None
@@ -50,7 +50,7 @@ class Conversation(msgspec.Struct, frozen=True):
     is_continued: bool = False
 
 
-def join_exchanges(exchanges: Sequence[RecordedExchange]) -> Conversation:
+def join_exchanges(exchanges: Sequence[CaseExchange]) -> Conversation:
     """The conversation of exchanges in their order.
 
     A client sends it whole each time, so the last request has it all, unless the provider keeps it: then what came
@@ -154,7 +154,7 @@ class MadeCase(msgspec.Struct, frozen=True):
 
 
 def make_case(
-    exchanges: Sequence[RecordedExchange],
+    exchanges: Sequence[CaseExchange],
     name: str,
     mask: Callable[[str], str],
     *,
