@@ -47,7 +47,7 @@ from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.recorder import FactObserver
@@ -124,8 +124,8 @@ class RunParticipants:
     tools: Tools
     approver: Approver
     hooks: Hooks | None
-    heard: Heard
-    noted: FactObserver | None = None
+    on_event: EventObserver
+    on_recorded: FactObserver | None = None
     watcher: Watcher | None = None
     gate: RunGate | None = None
 
@@ -168,10 +168,10 @@ class RunDriver:
             self.choice,
             self.began.session,
             is_stream,
-            company.heard,
+            company.on_event,
             self._hold,
             self._pause,
-            company.noted,
+            company.on_recorded,
             company.gate,
             conversation_of(self.began, self.log.run),
         )

@@ -19,7 +19,7 @@ from sightline.agent.service.run_answer import RunTools, ToolOpener
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import KeptRules
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared
@@ -108,11 +108,13 @@ class Answerer(Protocol):
         """The tools as the model sees them; a fault if one of them is not available."""
         ...
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
-        """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
+        """Carry out the attempt. `on_event` gets each event, `on_recorded` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
@@ -132,26 +134,28 @@ class DirectAnswerer:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
-        raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
+        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
         """There are no runs here."""
         return None
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Ask once; the chat has seen to the account's limits before."""
         reply = await self.engine.ask(
             wanted.prepared,
-            heard=heard,
+            on_event=on_event,
             tried=_ignore_attempt,
             paused=_ignore_wait,
             session=SESSION,
             hold=wanted.hold,
             waits=False,
-            noted=noted,
+            on_recorded=on_recorded,
             budgeted=wanted.budgeted,
             conversation=wanted.conversation,
             expect_sha256=wanted.expect_sha256,
@@ -180,18 +184,20 @@ class ToolAnswerer:
         """The tools as the model sees them."""
         return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
-            return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
+            return await DirectAnswerer(self.engine).answer(wanted, on_event, on_recorded)
         tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
-        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
+        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, on_event, on_recorded)), run)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """Go on with a run until the model has answered."""
-        run = taken.run
+        run = resumption.run
         _, ended = await self.runner.result_of(run)
         if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
@@ -199,17 +205,17 @@ class ToolAnswerer:
         tools = await self.open_tools(tuple(map(str, names)) if isinstance(names, list) else ())
 
         def report_start() -> None:
-            taken.went(self._so_far(run))
-            taken.begun()
+            resumption.went(self._so_far(run))
+            resumption.begun()
 
         resumed = self.runner.resume(
             run,
             tools,
             hooks=tools.hooks,
-            heard=heard,
-            noted=noted,
+            on_event=on_event,
+            on_recorded=on_recorded,
             begun=report_start,
-            on_fact=lambda fact: self._on_fact(run, fact, taken.went),
+            on_fact=lambda fact: self._on_fact(run, fact, resumption.went),
         )
         ended = await self._driven(run, resumed)
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
@@ -246,7 +252,7 @@ class ToolAnswerer:
         return tuple(messages_of(self.runner.so_far(run)))
 
     async def _run(
-        self, wanted: AnswerRequest, tools: RunTools, run: str, heard: Heard, noted: FactObserver
+        self, wanted: AnswerRequest, tools: RunTools, run: str, on_event: EventObserver, on_recorded: FactObserver
     ) -> FinishedRun:
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)
@@ -259,8 +265,8 @@ class ToolAnswerer:
             hooks=tools.hooks,
             session=SESSION,
             run=run,
-            heard=heard,
-            noted=noted,
+            on_event=on_event,
+            on_recorded=on_recorded,
             is_stepping=wanted.step,
             opening=Opening(
                 hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256

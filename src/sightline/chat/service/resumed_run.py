@@ -47,9 +47,9 @@ class ResumedRun(AnswerProgress):
             self._begun.set()
 
     async def _run_to_end(self) -> ChatFact:
-        taken = RunToResume(self._run, self._begun.set, self._on_rounds)
+        resumption = RunToResume(self._run, self._begun.set, self._on_rounds)
         try:
-            given = await self._abortable(self._answerer.take_up(taken, self._on_event, self._on_recorded))
+            given = await self._abortable(self._answerer.resume_run(resumption, self._on_event, self._on_recorded))
         except WorkInterrupted:
             partial, reason = self._partial("cancelled"), self._reason
             return PairCancelled(self.pair, partial, self._tracing.exchange, reason)

@@ -50,17 +50,17 @@ class Compacting:
         prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
         exchanges: list[str] = []
 
-        def add_exchange(noted: FactEntry) -> None:
-            exchanges.append(noted.exchange)
+        def add_exchange(entry: FactEntry) -> None:
+            exchanges.append(entry.exchange)
 
         with cancellation("user"):
             reply = await self.engine.ask(
                 prepare(prompt, looking.choice),
-                heard=_ignore_event,
+                on_event=_ignore_event,
                 tried=_ignore_event,
                 paused=_ignore_event,
                 session=SESSION,
-                noted=add_exchange,
+                on_recorded=add_exchange,
                 conversation=conversation_in(looking.view.topic),
             )
         if reply.fault is not None:

@@ -185,7 +185,7 @@ def make_masked_case(
 def turns_in(exchanges: Sequence[CaseExchange]) -> int:
     """The number of user turns in a conversation."""
     whole = join_exchanges(exchanges)
-    return len(turns_of((*whole.messages, *whole.said))[1])
+    return len(turns_of((*whole.messages, *whole.answer))[1])
 
 
 def _case_exchange_of(exchange: RecordedExchange) -> CaseExchange:

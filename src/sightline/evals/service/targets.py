@@ -120,7 +120,9 @@ class ToolsTarget:
                     "toolsets": list(spec.toolsets),
                 },
                 on_fact=trace,
-                noted=lambda noted: trace.changes.extend(changes_while_held(self._access.engine.relay.holds, noted)),
+                on_recorded=lambda entry: trace.changes.extend(
+                    changes_while_held(self._access.engine.relay.holds, entry)
+                ),
                 gate=RunGate(self._admit, LONGEST),
             )
             observation = observe_run(ended, run, choice, trace.seconds)

@@ -49,13 +49,13 @@ def test_one_exchange_is_its_request_and_what_was_said() -> None:
 def test_a_reply_that_broke_off_or_is_empty_says_nothing() -> None:
     broken = Reply(choices=(Choice(parts=(Text("Hi"),)),), fault=Fault(Code.NETWORK, "gone"))
     for reply in (None, broken, replied()):
-        assert CaseExchange(Request("m", (HELLO,)), reply).said == ()
+        assert CaseExchange(Request("m", (HELLO,)), reply).answer == ()
 
 
 def test_the_last_request_has_the_whole_conversation() -> None:
     first = CaseExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
     second = CaseExchange(Request("m", (HELLO, HI, BYE)), replied(Text("Bye.")))
-    assert join_exchanges([first, second]) == Conversation((HELLO, HI, BYE), second.said)
+    assert join_exchanges([first, second]) == Conversation((HELLO, HI, BYE), second.answer)
 
 
 def test_messages_that_a_client_no_longer_sends_are_counted() -> None:
