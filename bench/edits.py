@@ -13,7 +13,7 @@ import msgspec
 from bench import documents
 from bench.codecs import bare
 from bench.timing import medians, milliseconds, ratio, table
-from sightline.editing.draft import Draft, Editing
+from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import Delete, Edit, Restore, SetText, Undo
 from sightline.editing.section import Section
 
@@ -44,7 +44,7 @@ class Desk:
     def __init__(self, name: str) -> None:
         self.data = body(name)
         self.name = name
-        self.editing = Editing(Draft.of(self.data, name))
+        self.editing = EditHistory(Draft.of(self.data, name))
         asked = [section for section in self.editing.draft.sections if section.kind == "user"]
         self.section: Section = asked[len(asked) // 2]
         results = [section for section in self.editing.draft.sections if section.kind == "tool_result"]

@@ -76,7 +76,7 @@ class EngineStage:
     async def ask(self, ready: Prepared | None = None) -> Any:
         """The reply; what was told meanwhile is kept."""
         return await self.engine.ask(
-            ready or self.ready(), heard=self.heard.append, tried=self.tried.append, paused=self.paused.append
+            ready or self.ready(), on_event=self.heard.append, tried=self.tried.append, paused=self.paused.append
         )
 
     def facts(self, exchange: str = "x_1") -> list[Fact]:

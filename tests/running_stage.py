@@ -171,7 +171,7 @@ class RunStage:
 
     async def run(self, plan: RunPlan | None = None, approver: Approver | None = None, **more: Any) -> FinishedRun:
         """A run named r_1 unless something else is said."""
-        settings: dict[str, Any] = {"session": "s", "run": "r_1", "heard": self.heard.append, **more}
+        settings: dict[str, Any] = {"session": "s", "run": "r_1", "on_event": self.heard.append, **more}
         prompt = settings.pop("prompt", self.prompt())
         tools = settings.pop("tools", self.tools)
         return await self.runner.run(prompt, self.choice, plan or plan_of(), tools, approver or self.person, **settings)

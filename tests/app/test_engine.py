@@ -110,7 +110,7 @@ def test_without_a_server_a_hold_is_said_once_and_rules_that_drop_still_do(tmp_p
             engine, _ = await engine_here(loaded, tmp_path, means, nowhere, stack, notice=lines.append)
             ready = prepare(Prompt((Message("user", (Text(text),)),), stream=False), loaded.choice("acme/m"))
             for _ in range(2):
-                await engine.ask(ready, heard=lambda _: None, tried=lambda _: None, paused=lambda _: None)
+                await engine.ask(ready, on_event=lambda _: None, tried=lambda _: None, paused=lambda _: None)
 
     with upstream_in_background() as upstream:
         upstream.script = [says(WHOLE)]

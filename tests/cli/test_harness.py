@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from sightline.dialects.paths import served_dialects
+from sightline.dialects.paths import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.model.parts import Text, ToolResult
 from tests.terminal_stage import PROGRAM, seated
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("spoken", [each.name for each in served_dialects()])
+@pytest.mark.parametrize("spoken", [each.name for each in provider_dialects()])
 def test_the_example_runs_in_every_dialect_and_touches_nothing(spoken: str, folder: Path, capsys: Captured) -> None:
     assert main(["harness", EXAMPLE, "--dialect", spoken]) == 0
     out, err = capsys.readouterr()

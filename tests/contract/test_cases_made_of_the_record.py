@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.evals.core.making.case import MadeCase, RecordedExchange, make_case, turns_of
+from sightline.evals.core.making.case import CaseExchange, MadeCase, make_case, turns_of
 from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
@@ -43,7 +43,7 @@ def case_of(made: MadeCase) -> Case:
 @pytest.mark.parametrize("wire", RECORDED, ids=str)
 def test_the_case_asks_what_the_request_asked(wire: WireCase) -> None:
     request = request_of(wire)
-    made = make_case([RecordedExchange(request)], "case", lambda text: text)
+    made = make_case([CaseExchange(request)], "case", lambda text: text)
     segments = [segment for message in case_of(made).messages for segment in message.segments]
     parts = [part for message in request.messages for part in message.parts]
     said = [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
@@ -61,4 +61,4 @@ def test_the_case_asks_what_the_request_asked(wire: WireCase) -> None:
 def test_from_any_turn_on_it_is_a_case_too(wire: WireCase) -> None:
     request = request_of(wire)
     for turn in range(1, len(turns_of(request.messages)[1]) + 1):
-        assert case_of(make_case([RecordedExchange(request)], "case", lambda text: text, from_turn=turn)).turns
+        assert case_of(make_case([CaseExchange(request)], "case", lambda text: text, from_turn=turn)).turns

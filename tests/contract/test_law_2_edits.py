@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.registry import NAMES, dialect
-from sightline.editing.draft import Draft, Editing
+from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import (
     AnyOperation,
     Delete,
@@ -134,7 +134,7 @@ def _within(at: str, pointer: str) -> bool:
 
 
 def story(data: bytes, name: str, pick: st.DataObject) -> None:
-    editing = Editing(Draft.of(data, name))
+    editing = EditHistory(Draft.of(data, name))
     check_consistent(editing.draft)
     for _ in range(pick.draw(st.integers(1, MOST_STEPS))):
         before = editing.draft

@@ -118,7 +118,7 @@ class World:
     def estimate(self, _prepared: Prepared) -> Any:
         return SimpleNamespace(tokens=7)
 
-    async def ask(self, prepared: Prepared, *, heard: Any, **_: Any) -> Reply:
+    async def ask(self, prepared: Prepared, *, on_event: Any, **_: Any) -> Reply:
         request = read_request(self.spoken, prepared.body, prepared.choice.model)
         assert [each.message for each in dialect(self.spoken).problems(request) if each.severity == "error"] == []
         assert self.limits.requests is not None
@@ -126,7 +126,7 @@ class World:
         self.asked += 1
         started: list[StreamEvent] = [Started(id="r"), TextReceived(part=0, text="He")]
         for event in started if self.draw(st.booleans()) else []:
-            heard(event)
+            on_event(event)
         await self.maybe_stopped()
         if self.draw(st.sampled_from([False] * 20 + [True])):
             raise Fault(Code.OVERLOADED, "too many", hint="Wait.")

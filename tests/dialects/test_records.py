@@ -12,7 +12,7 @@ from sightline.dialects.paths import (
     dialect_by_version,
     dialect_of_model_paths,
     match_path,
-    served_dialects,
+    provider_dialects,
 )
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
@@ -167,7 +167,7 @@ def test_paths(path: str, found: PathMatch | None) -> None:
 
 
 def test_what_else_shows_a_dialect() -> None:
-    assert [each.name for each in served_dialects()] == list(NAMES[:-1])
+    assert [each.name for each in provider_dialects()] == list(NAMES[:-1])
     assert dialect_by_prefix(["messages", "batches"], "v1") == "anthropic"
     assert dialect_by_prefix(["files"], "v1beta") == "gemini"
     assert dialect_by_prefix([], "v1") == ""

@@ -8,7 +8,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import (
     StreamReader,
     TextDeltas,
-    broken_frame_fault,
+    fault_of_broken_frame,
     finish_for_content,
     no_reply,
     truncation_fault,
@@ -132,7 +132,7 @@ def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: st
     assert event.at == at
     reader.feed(frame("finish"))
     assert reader.close() == [Finished("stop"), Ended()]
-    assert broken_frame_fault(event).code == Code.UPSTREAM_PROTOCOL
+    assert fault_of_broken_frame(event).code == Code.UPSTREAM_PROTOCOL
 
 
 @pytest.mark.parametrize(

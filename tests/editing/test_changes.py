@@ -8,7 +8,7 @@ import pytest
 
 from sightline.editing import draft as drafts
 from sightline.editing.changes import check_readable, check_sound
-from sightline.editing.draft import Draft, Editing
+from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -281,7 +281,7 @@ def test_edits_beside_something_deleted() -> None:
 
 
 def test_every_operation_can_be_undone_and_done_again() -> None:
-    editing = Editing(chat(A, B, C))
+    editing = EditHistory(chat(A, B, C))
     operations: tuple[Edit, ...] = (
         SetText(section="s1", text="x"),
         Delete(section="s2"),
@@ -303,7 +303,7 @@ def test_every_operation_can_be_undone_and_done_again() -> None:
 
 
 def test_nothing_to_undo_is_a_conflict() -> None:
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     for each in (Undo(), Redo()):
         with pytest.raises(Fault) as refused:
             editing.apply(each)
@@ -311,7 +311,7 @@ def test_nothing_to_undo_is_a_conflict() -> None:
 
 
 def test_what_changes_nothing_is_no_step_and_what_is_refused_neither() -> None:
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     editing.apply(SetText(section="s1", text="a"))
     editing.apply(Reset())
     with pytest.raises(Fault):
@@ -320,7 +320,7 @@ def test_what_changes_nothing_is_no_step_and_what_is_refused_neither() -> None:
 
 
 def test_a_new_edit_forgets_what_was_undone() -> None:
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     editing.apply(SetText(section="s1", text="x"))
     editing.apply(Undo())
     assert editing.can_redo
@@ -329,7 +329,7 @@ def test_a_new_edit_forgets_what_was_undone() -> None:
 
 
 def test_reset_gives_no_id_twice() -> None:
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     editing.apply(Insert(pointer="/messages/-", value=B))
     editing.apply(Reset())
     assert [section.id for section in editing.draft.sections] == ["s1", "s2"]
@@ -339,7 +339,7 @@ def test_reset_gives_no_id_twice() -> None:
 
 def test_undo_reaches_back_so_far_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drafts, "MOST_STEPS", 3)
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     for number in range(5):
         editing.apply(SetText(section="s1", text=str(number)))
     for _ in range(3):
@@ -356,7 +356,7 @@ def test_undo_reaches_back_so_far_and_no_further(monkeypatch: pytest.MonkeyPatch
 
 def test_the_last_step_can_be_undone_however_large_the_document_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drafts, "MOST_BYTES", 1)
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     for word in "xyz":
         editing.apply(SetText(section="s1", text=word))
     assert editing.apply(Undo()).section("s1").text == "y"
@@ -370,7 +370,7 @@ def test_two_megabytes_are_no_trouble() -> None:
 
 
 def test_something_is_tried_on_a_copy_of_the_history() -> None:
-    editing = Editing(chat(A))
+    editing = EditHistory(chat(A))
     editing.apply(SetText(section="s1", text="x"))
     editing.apply(SetText(section="s1", text="y"))
     editing.apply(Undo())
@@ -385,7 +385,7 @@ def test_something_is_tried_on_a_copy_of_the_history() -> None:
 
 def test_the_steps_back_are_known_from_the_oldest_on() -> None:
     first = Draft.of(b'{"model":"m","messages":[{"role":"user","content":"zero"}]}', "openai-chat")
-    editing = Editing(first)
+    editing = EditHistory(first)
     assert editing.earlier == ()
     second = editing.apply(SetText(section=first.sections[0].id, text="one"))
     editing.apply(SetText(section=first.sections[0].id, text="two"))

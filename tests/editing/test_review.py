@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts, Prices
 from sightline.dialects.registry import dialect
-from sightline.editing.draft import Draft, Editing
+from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import Delete, Duplicate, Redo, Remove, Restore, Set, SetText, Undo
 from sightline.editing.review import CATEGORIES, EditCost, Review, TokenBudget, budget_of, cost_of, with_tokens
 from sightline.editing.validity import check_draft
@@ -52,7 +52,7 @@ def operations(draw: st.DrawFn, draft: Draft):
 @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_what_is_remembered_is_what_would_be_found_anew(case: Case, data: st.DataObject) -> None:
-    editing = Editing(Draft.of(case.file("request.json"), case.dialect))
+    editing = EditHistory(Draft.of(case.file("request.json"), case.dialect))
     previous = dialect(case.dialect).read_request(decode(case.file("request.json")))
     review = Review(Estimator(FACTS, dialect=case.dialect), FACTS, previous)
     for _ in range(data.draw(st.integers(1, 6))):
@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_has_no_cost() -> None:
 def test_a_lesson_alone_does_not_make_a_request_too_large() -> None:
     """The rules alone find room for it; past counts of the model were far higher."""
     facts = Facts(context_window=2000)
-    editing = Editing(drafted(chat(), "openai-chat"))
+    editing = EditHistory(drafted(chat(), "openai-chat"))
     spoken = next(section.id for section in editing.draft.sections if section.role == "user")
     draft = editing.apply(SetText(section=spoken, text="Some more words than before. " * 20))
     learned = Estimator(facts, dialect="openai-chat", calibration=Ratio(1.0, 50_000.0, 0.15, 24))

@@ -64,7 +64,9 @@ def test_events_are_heard_as_they_come(tmp_path: Path) -> None:
             if isinstance(told, TextReceived):
                 was_heard.set()
 
-        reply = await stage.engine.ask(stage.ready(), heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        reply = await stage.engine.ask(
+            stage.ready(), on_event=heard, tried=stage.tried.append, paused=stage.paused.append
+        )
         assert reply.choice.finish == "stop"
         assert isinstance(stage.heard[-1], Ended)
 
@@ -149,7 +151,7 @@ def test_the_label_is_the_callers(tmp_path: Path) -> None:
         upstream.script = [streams(*HELLO)]
         nobody = stage.heard.append
         await stage.engine.ask(
-            stage.ready(), heard=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
+            stage.ready(), on_event=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
         )
         (received, *_) = stage.facts()
         assert isinstance(received, Received)
@@ -161,7 +163,7 @@ def test_the_label_is_the_callers(tmp_path: Path) -> None:
 def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [streams(*HELLO)]
-        told = {"heard": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
+        told = {"on_event": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
         await stage.engine.ask(stage.ready(), exchange="x_mine", **told)
         assert stage.kinds("x_mine")[0] == "received"
         await stage.ask()
@@ -400,7 +402,7 @@ def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path
                 stage.embedded._child.kill()
 
         ready = stage.ready("Count from one to one hundred.", max_tokens=400)
-        cut_off = await stage.engine.ask(ready, heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        cut_off = await stage.engine.ask(ready, on_event=heard, tried=stage.tried.append, paused=stage.paused.append)
         assert cut_off.fault is not None
         assert cut_off.fault.code is Code.NETWORK
         assert stage.embedded._child is not None

@@ -23,15 +23,15 @@ from sightline.exchange.relay_messages import (
     PieceFrame,
     RelayCall,
     WaitCall,
+    read_fact_entry,
     read_fault,
-    read_noted,
     read_relay_call,
     read_wait,
     read_wait_call,
     write_call,
+    write_fact_entry,
     write_fault,
     write_frame,
-    write_noted,
 )
 from sightline.model.exchange import Dropped, Released
 from sightline.model.message import Message
@@ -43,7 +43,7 @@ ASKED = ClientRequest(
     "anthropic", b"\x00\xff{}", (("a", "b"),), "/v1/messages", provider="acme", is_own=True, retries=0
 )
 FRAMES: list[Frame] = [
-    FactFrame(write_noted(FactEntry("x", 1, 2.5, Released("abc"))), b"\x00body", "tool_calls"),
+    FactFrame(write_fact_entry(FactEntry("x", 1, 2.5, Released("abc"))), b"\x00body", "tool_calls"),
     HeadFrame("x", 200, ((b"content-type", b"text/\xfft"),)),
     PieceFrame(b"\x00\x01"),
     PieceFrame(b"", write_fault(Fault(Code.NETWORK, "gone"))),
@@ -80,14 +80,14 @@ def test_a_fault_keeps_what_a_command_tells() -> None:
 
 def test_half_a_character_passes() -> None:
     noted = FactEntry("x", 0, 1.0, Dropped("\ud83d"))
-    assert read_noted(write_noted(noted)) == noted
+    assert read_fact_entry(write_fact_entry(noted)) == noted
 
 
-@pytest.mark.parametrize("read", [read_relay_call, read_wait_call, read_wait, read_noted, read_fault])
+@pytest.mark.parametrize("read", [read_relay_call, read_wait_call, read_wait, read_fact_entry, read_fault])
 def test_another_version_is_said(read: object) -> None:
     assert callable(read)
     with pytest.raises(Fault, match="do not understand each other"):
-        read(b"\xc0" if read not in (read_noted, read_fault) else b'{"x":1}')
+        read(b"\xc0" if read not in (read_fact_entry, read_fault) else b'{"x":1}')
 
 
 def test_a_frame_of_another_version_is_said() -> None:

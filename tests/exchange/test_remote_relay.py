@@ -19,9 +19,9 @@ from sightline.exchange.relay_messages import (
     read_relay_call,
     read_wait_call,
     write_call,
+    write_fact_entry,
     write_fault,
     write_frame,
-    write_noted,
 )
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.model.exchange import AttemptStarted, Edited, Held, Released
@@ -70,7 +70,7 @@ def framed(*frames: Frame) -> Any:
 
 
 def fact(value: Any, **more: Any) -> FactFrame:
-    return FactFrame(write_noted(FactEntry("x", 0, 1.0, value)), **more)
+    return FactFrame(write_fact_entry(FactEntry("x", 0, 1.0, value)), **more)
 
 
 HEAD = HeadFrame("x", 200, ((b"content-type", b"application/json"),))

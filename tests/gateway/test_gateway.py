@@ -9,7 +9,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import MOST_BYTES, Gateway
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
-from sightline.web.asgi import AsgiScope, Heard, ResponseChunk, ResponseStart, response_body
+from sightline.web.asgi import AsgiScope, RequestEvent, ResponseChunk, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 
 ASKS = {
@@ -89,7 +89,7 @@ def test_where_the_length_is_told_the_last_byte_waits_for_the_record() -> None:
             "type": "http", "method": "POST", "raw_path": b"/v1/messages", "query_string": b"", "headers": []
         }  # fmt: skip
 
-        async def receive() -> Heard:
+        async def receive() -> RequestEvent:
             return {"type": "http.request", "body": b'{"model":"m"}', "more_body": False}
 
         gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.gateway import gateway as requests
 from sightline.gateway.gateway import MOST_BYTES, ClientGoneError, is_too_deep, read_request
 from sightline.gateway.paths import parse_path
-from sightline.web.asgi import AsgiScope, Heard
+from sightline.web.asgi import AsgiScope, RequestEvent
 
 
 class Client:
@@ -25,7 +25,7 @@ class Client:
         self.stays = stays
         self.is_heard = 0
 
-    async def __call__(self) -> Heard:
+    async def __call__(self) -> RequestEvent:
         if not self.pieces:
             assert not self.stays
             return {"type": "http.disconnect"}

@@ -38,9 +38,9 @@ def anthropic(*messages: Json, **fields: Json) -> bytes:
 
 def test_what_is_new_since_the_models_last_turn_is_asked() -> None:
     digest = digest_of("openai-chat", chat_body("first", "answer", "second", system="Be brief."))
-    assert (digest.title, digest.asked, digest.system) == ("second", "second", ("Be brief.",))
+    assert (digest.title, digest.new_text, digest.system) == ("second", "second", ("Be brief.",))
     assert len(digest.thread) == 3
-    assert digest_of("openai-chat", chat_body("first")).asked == "first"
+    assert digest_of("openai-chat", chat_body("first")).new_text == "first"
 
 
 def test_results_calls_and_documents_are_words() -> None:
@@ -54,15 +54,15 @@ def test_results_calls_and_documents_are_words() -> None:
         {"role": "user", "content": [result, document, picture]},
     )
     digest = digest_of("anthropic", body)
-    assert digest.asked == "a.py\nchapter one"
+    assert digest.new_text == "a.py\nchapter one"
     assert digest.title == "list"
 
 
 def test_structured_results_are_words() -> None:
     part = {"functionResponse": {"name": "f", "response": {"city": "Oslo"}}}
     body = json.dumps({"contents": [{"role": "user", "parts": [part]}]}).encode()
-    assert digest_of("gemini", body).title == digest_of("gemini", body).asked == '{"city":"Oslo"}'
-    assert digest_of("gemini", body.replace(b"Oslo", b"\\ud83d")).asked == '{"city":"\\ud83d"}'
+    assert digest_of("gemini", body).title == digest_of("gemini", body).new_text == '{"city":"Oslo"}'
+    assert digest_of("gemini", body.replace(b"Oslo", b"\\ud83d")).new_text == '{"city":"\\ud83d"}'
 
 
 def test_a_title_is_one_short_line_of_the_persons_words() -> None:
@@ -77,12 +77,12 @@ def test_a_title_is_one_short_line_of_the_persons_words() -> None:
 @pytest.mark.parametrize(("name", "body"), [("openai-chat", b"{broken"), ("openai-chat", b"[]"), ("other", b"{broken")])
 def test_what_is_no_request_is_text_all_the_same(name: str, body: bytes) -> None:
     text = body.decode()
-    assert digest_of(name, body) == Digest(title=text, asked=text)
+    assert digest_of(name, body) == Digest(title=text, new_text=text)
 
 
 def test_texts_are_searched_up_to_a_bound_and_hold_nothing_odd() -> None:
-    assert len(digest_of("openai-chat", chat_body("x" * (MOST_LETTERS + 9))).asked) == MOST_LETTERS
-    assert digest_of("openai-chat", chat_body("a\ud800b")).asked == "a?b"
+    assert len(digest_of("openai-chat", chat_body("x" * (MOST_LETTERS + 9))).new_text) == MOST_LETTERS
+    assert digest_of("openai-chat", chat_body("a\ud800b")).new_text == "a?b"
 
 
 def test_the_words_of_a_stream_and_of_a_whole_reply() -> None:
@@ -107,7 +107,7 @@ def test_a_mistake_in_reading_one_body_is_told_and_stops_nothing(
 
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
-    assert digest_of("openai-chat", chat_body("hi")).asked == chat_body("hi").decode()
+    assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
     assert "Good" in reply_words("openai-chat", chat_stream("Good")[0])
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 

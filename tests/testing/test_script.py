@@ -7,7 +7,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.dialects.paths import served_dialects
+from sightline.dialects.paths import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -30,7 +30,7 @@ from sightline.transport.http.target import Proxies, Timeouts
 from sightline.wire.call import HttpRequest
 from tests.contract.test_loop_trace import IDS, STREAMS, WORDS
 
-DIALECTS = tuple(each.name for each in served_dialects())
+DIALECTS = tuple(each.name for each in provider_dialects())
 
 
 def script(value: Json, **files: bytes) -> Script:

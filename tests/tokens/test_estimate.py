@@ -228,7 +228,7 @@ def by_hand(costs: list[int], room: int) -> tuple[int, int]:
 
 def test_the_newest_go_along_until_the_next_is_too_much() -> None:
     boundary = boundary_of([1, 50, 20, 30], 60)
-    assert (boundary.start, boundary.taken) == (2, 50)
+    assert (boundary.start, boundary.cost_included) == (2, 50)
 
 
 def test_nothing_older_slips_in_past_one_that_is_too_much() -> None:
@@ -237,7 +237,7 @@ def test_nothing_older_slips_in_past_one_that_is_too_much() -> None:
 
 def test_where_nothing_fits_the_boundary_is_the_end() -> None:
     boundary = boundary_of([10, 20], 5)
-    assert (boundary.start, boundary.taken) == (2, 0)
+    assert (boundary.start, boundary.cost_included) == (2, 0)
 
 
 def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() -> None:
@@ -301,7 +301,7 @@ def test_whatever_changes_the_answer_is_that_of_beginning_anew(costs: list[int],
             boundary.resize(room)
         else:
             assert boundary.start == by_hand(costs, room)[0]
-    assert (boundary.start, boundary.taken) == by_hand(costs, room)
+    assert (boundary.start, boundary.cost_included) == by_hand(costs, room)
     assert list(boundary.items) == costs
 
 

@@ -8,7 +8,15 @@ from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.web import bodies as orders
 from sightline.web import replies
-from sightline.web.asgi import Heard, ResponseChunk, ResponseStart, WebResponse, header, response_body, response_start
+from sightline.web.asgi import (
+    RequestEvent,
+    ResponseChunk,
+    ResponseStart,
+    WebResponse,
+    header,
+    response_body,
+    response_start,
+)
 from sightline.web.bodies import Query, one, order
 from sightline.web.routes import ApiCall, Handler, Routes
 
@@ -56,13 +64,13 @@ def test_a_switch_is_on_or_off() -> None:
 
 
 def ordered(*pieces: bytes, is_whole: bool = True, most: int = orders.MOST_BYTES) -> JsonObject:
-    messages: Sequence[Heard] = [
+    messages: Sequence[RequestEvent] = [
         {"type": "http.request", "body": piece, "more_body": n + 1 < len(pieces) or not is_whole}
         for n, piece in enumerate(pieces)
     ]
     coming = iter([*messages, {"type": "http.disconnect"}])
 
-    async def receive() -> Heard:
+    async def receive() -> RequestEvent:
         return next(coming)  # type: ignore[return-value]
 
     return asyncio.run(order(receive, most))
@@ -137,7 +145,7 @@ async def answered(handler: Handler, call: ApiCall) -> object:
     return await handler(call)
 
 
-async def nothing() -> Heard:
+async def nothing() -> RequestEvent:
     return {"type": "http.disconnect"}
 
 

@@ -23,8 +23,8 @@ from sightline.exchange.relay_messages import (
     PieceFrame,
     RelayCall,
     WaitCall,
+    read_fact_entry,
     read_fault,
-    read_noted,
     read_wait,
     write_call,
 )
@@ -71,7 +71,7 @@ def relayed(server: Served, asked: ClientRequest, **more: Any) -> list[Frame]:
 def test_facts_head_and_body_come_in_their_order(server: Served, acme: Upstream) -> None:
     acme.script = [says({"error": {"message": "busy"}}, 503), says(WHOLE)]
     frames = relayed(server, asks("openai-chat", provider="acme", session="s", is_own=True))
-    kinds = [type(read_noted(each.noted).fact).__name__ for each in frames if isinstance(each, FactFrame)]
+    kinds = [type(read_fact_entry(each.noted).fact).__name__ for each in frames if isinstance(each, FactFrame)]
     assert kinds == ["Received", "AttemptStarted", "AttemptStarted", "ExchangeFinished"]
     heads = [each for each in frames if isinstance(each, HeadFrame)]
     assert [(each.status, each.fault) for each in heads] == [(200, None)]

@@ -92,7 +92,7 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
             is_alive=is_alive,
             prices=prices,
             runner=Runner(engine, logbook, RunSurroundings(begin.catalog, ids, begin.process, is_alive)),
-            equipping=toolsets.open_toolsets,
+            open_tools=toolsets.open_toolsets,
             client=means.client,
             make_token=lambda: secrets.token_urlsafe(32),
         )

@@ -73,7 +73,7 @@ def evaluation_of(
         prices=price_list(loaded.catalog),
         hub=hub,
         runner=runner,
-        equipping=None if toolsets is None else toolsets.open_toolsets,
+        open_tools=None if toolsets is None else toolsets.open_toolsets,
         client=client,
         make_token=lambda: secrets.token_urlsafe(32),
         elsewhere=elsewhere,

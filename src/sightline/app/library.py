@@ -20,7 +20,7 @@ from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surro
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
@@ -63,7 +63,7 @@ def run(
     approve: Approval | None = None,
     limits: RunLimits | None = None,
     hooks: Sequence[Hook] = (),
-    heard: Heard | None = None,
+    heard: EventObserver | None = None,
     max_tokens: int | None = None,
     timeout: float = 60.0,
     config: str | None = None,
@@ -102,7 +102,7 @@ async def run_async(
     approve: Approval | None = None,
     limits: RunLimits | None = None,
     hooks: Sequence[Hook] = (),
-    heard: Heard | None = None,
+    heard: EventObserver | None = None,
     max_tokens: int | None = None,
     timeout: float = 60.0,  # noqa: ASYNC109 - each call of a function has it, and this one none
     config: str | None = None,
@@ -122,7 +122,7 @@ async def run_async(
     async with AsyncExitStack() as stack:
         equipment, rules = await _equipment(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
-        asked = await _hooks(hooks, equipment, loaded, stack)
+        run_hooks = await _hooks(hooks, equipment, loaded, stack)
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
         ended = await runner.run(
@@ -131,10 +131,10 @@ async def run_async(
             RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits()),
             together(equipment),
             Judging(approve or deny_unattended),
-            hooks=asked,
+            hooks=run_hooks,
             session=SESSION,
             run=name,
-            heard=heard,
+            on_event=heard,
             origin={"kind": ORIGIN},
         )
     if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
@@ -233,10 +233,10 @@ def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], 
         raise Fault(Code.USAGE, f"approve cannot be {answer!r}", hint=hint)
     allowed = {rule.tool for rule in rules}
     definitions = (each for source in tools for each in source.definitions if not each.is_remote)
-    asked = [each.name for each in definitions if each.name not in allowed]
-    if asked and approve is None:
+    unapproved = [each.name for each in definitions if each.name not in allowed]
+    if unapproved and approve is None:
         hint = 'Say approve="yes", give a function that decides, or allow them in the table of their toolset.'
-        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(asked)}", hint=hint)
+        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(unapproved)}", hint=hint)
 
 
 async def _hooks(
@@ -246,6 +246,6 @@ async def _hooks(
     if not hooks and not configured:
         return None
     where = tool_surroundings(loaded)
-    asked = Hooks([*configured, *hooks], folder=where.folder, environment=where.passed_on)
-    stack.push_async_callback(asked.close)
-    return asked
+    opened = Hooks([*configured, *hooks], folder=where.folder, environment=where.passed_on)
+    stack.push_async_callback(opened.close)
+    return opened

@@ -338,7 +338,7 @@ async def _live(
         relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
     )
     chat.service.chat.warm()
-    runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
+    runs = Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules))
     commands = _command_relays(loaded, means, relay, hub, aside)
     providers = _providers(loaded, means)
     return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)

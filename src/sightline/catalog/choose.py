@@ -56,8 +56,8 @@ def choose(
         if _is_for(route, wanted, arriving):
             if route.provider not in catalog.providers:
                 raise _no_provider(catalog, route.provider)
-            asked = model if name == route.provider else wanted
-            sent = route.as_ or asked or _default_model(catalog, route.provider)
+            requested = model if name == route.provider else wanted
+            sent = route.as_ or requested or _default_model(catalog, route.provider)
             return _choice(catalog, route.provider, sent, arriving, route)
     if name in catalog.providers and not _is_served_by_others(catalog, wanted, name):
         sent = _own_name(catalog, name, wanted) or model or _default_model(catalog, name)

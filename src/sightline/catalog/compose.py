@@ -138,12 +138,12 @@ def compose(prompt: Prompt, *, provider: Provider, family: Family, facts: Facts,
 def complete(request: Request, *, provider: Provider, facts: Facts, dialect: str, conversation: str) -> Request:
     """A request that a caller wrote whole, with what every request of our own says: what the provider may store, that
     it hands over its reasoning, and the conversation that it belongs to. What the caller has said stays."""
-    quirks, said = provider.quirks, request.options
+    quirks, given = provider.quirks, request.options
     options = msgspec.structs.replace(
-        said,
-        store=_store(quirks, dialect) if said.store is None else said.store,
-        include=_include(facts, said.reasoning, dialect) if said.include is None else said.include,
-        cache_key=_cache_key(conversation, quirks, dialect) if said.cache_key is None else said.cache_key,
+        given,
+        store=_store(quirks, dialect) if given.store is None else given.store,
+        include=_include(facts, given.reasoning, dialect) if given.include is None else given.include,
+        cache_key=_cache_key(conversation, quirks, dialect) if given.cache_key is None else given.cache_key,
     )
     return msgspec.structs.replace(request, options=options)
 
@@ -304,12 +304,12 @@ class _Composing:
         )
 
     def _sampling(self) -> dict[str, object]:
-        asked = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
-        for name in asked:
+        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
+        for name in sampling:
             if name not in self._means.options:
                 why = f"{self._dialect} has no such option"
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
-        return asked
+        return sampling
 
     def _format(self) -> SchemaFormat | None:
         prompt = self._prompt
@@ -320,14 +320,14 @@ class _Composing:
         return SchemaFormat(prompt.output_schema, prompt.output_name, strict=prompt.output_strict)
 
     def _verbosity(self) -> str | None:
-        asked = self._prompt.verbosity or None
+        verbosity = self._prompt.verbosity or None
         can_say = bool(self._facts.verbosity) and self._means.verbosity
-        if asked is None:
+        if verbosity is None:
             return (self._family.default_verbosity or None) if can_say else None
         if not can_say:
             hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self._model}"].'
             raise self._refusal("no verbosity can be set", "the model takes none", hint)
-        return self._check_word(asked, VERBOSITIES, "verbosity")
+        return self._check_word(verbosity, VERBOSITIES, "verbosity")
 
     def _reasoning(self) -> Reasoning | None:
         """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""

@@ -197,7 +197,7 @@ class TypedReader(ABC):
         if not fitting:
             return self._wrong(value, kind, path)
         if len(fitting) > 1 and isinstance(value, dict):
-            return self._tagged(given, value, kind, cast(list[inspect.StructType], fitting), path)
+            return self._read_tagged(given, value, kind, cast(list[inspect.StructType], fitting), path)
         match fitting[0]:
             case inspect.StructType() as struct:
                 return self._struct(given, value, struct, path)
@@ -215,7 +215,7 @@ class TypedReader(ABC):
             case _:
                 return value
 
-    def _tagged(
+    def _read_tagged(
         self,
         given: Any,
         value: Mapping[str, Any],

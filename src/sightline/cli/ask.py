@@ -163,11 +163,11 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
 
     text = arguments.prompt if arguments.prompt != "-" else _stdin()
     parts = (*parts_from_files(arguments.file), *([Text(text)] if text else []))
-    asked = loaded.settings.ask
+    settings = loaded.settings.ask
     prompt = Prompt(
         messages=(Message("user", parts),) if parts else (),
-        instructions=arguments.system if arguments.system is not None else asked.system or None,
-        user_instructions=instructions_in(arguments.instructions, asked.instructions),
+        instructions=arguments.system if arguments.system is not None else settings.system or None,
+        user_instructions=instructions_in(arguments.instructions, settings.instructions),
         output_schema=_schema(arguments.schema),
         effort=arguments.effort,
         verbosity=arguments.verbosity,
@@ -292,8 +292,8 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
     estimate = await engine.measure_prompt(shown, asks_provider=arguments.count, tried=view.on_attempt)
     started = engine.clock.monotonic()
     try:
-        heard = _ignore if arguments.json else view.on_event
-        reply = await engine.ask(ready, heard=heard, tried=view.on_attempt, paused=view.on_pause)
+        on_event = _ignore if arguments.json else view.on_event
+        reply = await engine.ask(ready, on_event=on_event, tried=view.on_attempt, paused=view.on_pause)
     finally:
         view.finish()
     seconds = engine.clock.monotonic() - started

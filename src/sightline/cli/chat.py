@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_shared = is_in_use(folder)
     options = ["--log-level", arguments.log_level, *config_option(loaded)]
     with (
-        _end_on_signal() as asked,
+        _end_on_signal() as stop,
         share_server(
             at.host, 0 if arguments.apart else at.port, folder, options=options, environment=os.environ
         ) as server,
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             open_page(link)
         if server.is_new or is_shared:  # else the user started the server, and it stays up by itself
             say("The chat runs until Ctrl-C.")
-            asked.wait()
+            stop.wait()
     return 0
 
 
@@ -82,7 +82,7 @@ def _instruct(server: "SharedServer", text: str) -> None:
     try:
         connection.request("PUT", "/api/chat/topics", json.dumps({"instructions": text}), headers)
         answer = connection.getresponse()
-        status, said = answer.status, answer.read()
+        status, reply = answer.status, answer.read()
     except OSError as error:
         hint = "Is the server still running? Try again."
         raise Fault(Code.NETWORK, f"the server did not accept the instructions: {error}", hint=hint) from None
@@ -90,7 +90,7 @@ def _instruct(server: "SharedServer", text: str) -> None:
         connection.close()
     if status >= http.client.BAD_REQUEST:
         hint = "Does the running server have the same version?"
-        raise Fault(Code.USAGE, f"the server refused the instructions: {said.decode(errors='replace')}", hint=hint)
+        raise Fault(Code.USAGE, f"the server refused the instructions: {reply.decode(errors='replace')}", hint=hint)
 
 
 @contextmanager
@@ -99,11 +99,11 @@ def _end_on_signal() -> "Iterator[Event]":
     import signal
     import threading
 
-    asked = threading.Event()
+    stop = threading.Event()
     wanted = (signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.signal(each, lambda _number, _frame: asked.set()) for each in wanted}
+    before = {each: signal.signal(each, lambda _number, _frame: stop.set()) for each in wanted}
     try:
-        yield asked
+        yield stop
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

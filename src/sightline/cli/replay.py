@@ -70,14 +70,14 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
     async with open_record(loaded, arguments.data, arguments.store) as store:
         exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
     view = AnswerView()
-    heard = _ignore if arguments.json else view.on_event
+    on_event = _ignore if arguments.json else view.on_event
     hearing, fold = ReplyDecoder(dialect(exchange.spoken)), Fold(exchange.spoken)
     started = clock.monotonic()
 
     def tell(events: "list[StreamEvent]") -> None:
         for event in events:
             fold.add(event)
-            heard(event)
+            on_event(event)
 
     try:
         for frame in exchange.frames:
@@ -107,11 +107,11 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     async with open_relay(loaded, arguments.data, store=arguments.store, unattended=_pass_hold) as (relay, store):
         await store.settle()
         exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
-        asked = ResendSources(loaded.catalog, loaded.environment).request_for(exchange, model=arguments.to)
+        request = ResendSources(loaded.catalog, loaded.environment).request_for(exchange, model=arguments.to)
         started = clock.monotonic()
-        async with await relay.start(replace(asked, received=started), _telling(view)) as relayed:
+        async with await relay.start(replace(request, received=started), _telling(view)) as relayed:
             try:
-                reply = await read_answer(relayed, asked.dialect, _ignore if arguments.json else view.on_event)
+                reply = await read_answer(relayed, request.dialect, _ignore if arguments.json else view.on_event)
             except Fault as fault:
                 reply = Reply(fault=fault)
             finally:
@@ -129,14 +129,14 @@ def _telling(view: "AnswerView") -> "FactObserver":
     """Report attempts and losses as they come."""
     from sightline.model.exchange import AttemptStarted, Translated
 
-    def on_noted(noted: "FactEntry") -> None:
-        if isinstance(noted.fact, AttemptStarted):
-            view.on_attempt(noted.fact)
-        elif isinstance(noted.fact, Translated):
-            for loss in noted.fact.report:
+    def on_recorded(entry: "FactEntry") -> None:
+        if isinstance(entry.fact, AttemptStarted):
+            view.on_attempt(entry.fact)
+        elif isinstance(entry.fact, Translated):
+            for loss in entry.fact.report:
                 say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
 
-    return on_noted
+    return on_recorded
 
 
 def _ignore(_event: "StreamEvent") -> None:

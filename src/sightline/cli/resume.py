@@ -75,8 +75,8 @@ async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing
                 tools,
                 approver_of(typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight),
                 hooks=tools.hooks,
-                heard=driving.view.on_event,
-                noted=driving.view.on_noted,
+                on_event=driving.view.on_event,
+                on_recorded=driving.view.on_recorded,
                 on_fact=driving.on_fact,
                 watcher=driving.view,
             )

@@ -123,10 +123,10 @@ class RunView:
         elif isinstance(event, ThinkingReceived | PartReceived | FrameBroken):
             self._answer.on_event(event)
 
-    def on_noted(self, noted: FactEntry) -> None:
+    def on_recorded(self, entry: FactEntry) -> None:
         """Show one fact of an exchange: attempts, as without tools."""
-        if isinstance(noted.fact, AttemptStarted):
-            self._answer.on_attempt(noted.fact)
+        if isinstance(entry.fact, AttemptStarted):
+            self._answer.on_attempt(entry.fact)
 
     def on_pause(self, wait: Wait) -> None:
         """Report that the next request waits for the provider's limits."""
@@ -159,8 +159,8 @@ class RunView:
         """Print the answer if it is not on the screen already."""
         if not ended.rounds or self._is_silent or self._has_spoken:
             return
-        said = (part.text for part in ended.rounds[-1].reply.choice.parts if isinstance(part, Text | Refusal))
-        write("".join(said).encode("utf-8", "replace"))
+        texts = (part.text for part in ended.rounds[-1].reply.choice.parts if isinstance(part, Text | Refusal))
+        write("".join(texts).encode("utf-8", "replace"))
 
     def finish(self) -> None:
         """End the output; the cursor is at the start of a line."""

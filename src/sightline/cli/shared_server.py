@@ -273,10 +273,10 @@ class _Server:
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            said = answer.read()
+            data = answer.read()
             if answer.status >= 400:
                 raise _not_understood(f"{method} {path} returned status {answer.status}")
-            found: Json = json.loads(said) if said.strip() else None
+            found: Json = json.loads(data) if data.strip() else None
             return found
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _not_understood(f"{method} {path}: {error}") from None

@@ -191,7 +191,7 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
             from sightline.wire.jsontext import encode
             from sightline.workbench.exchange_views import fact_shown
 
-            return b"".join(encode(fact_shown(noted)) + b"\n" for noted in exchange.facts)
+            return b"".join(encode(fact_shown(entry)) + b"\n" for entry in exchange.facts)
         case "har":
             from importlib.metadata import version
 

@@ -281,8 +281,8 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
                         session=SESSION,
                         hooks=tools.hooks,
                         run=run,
-                        heard=driving.view.on_event,
-                        noted=driving.view.on_noted,
+                        on_event=driving.view.on_event,
+                        on_recorded=driving.view.on_recorded,
                         on_fact=driving.on_fact,
                         watcher=driving.view,
                         origin={"kind": "ask", **wanted.origin},
@@ -325,10 +325,10 @@ def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Names
 def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) -> None:
     """If no one can be asked, every tool must be allowed before the run begins."""
     allowed = {rule.tool for rule in policy.rules if rule.ruling == "allow"}
-    asked = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
-    if asked and policy.otherwise != "allow" and typing is None:
+    unapproved = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
+    if unapproved and policy.otherwise != "allow" and typing is None:
         hint = "Add --yes, or name them under `allow` in the toolset's table of sightline.toml."
-        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(asked)}", hint=hint)
+        raise Fault(Code.USAGE, f"no one is there to approve calls of {', '.join(unapproved)}", hint=hint)
 
 
 def approver_of(

@@ -221,7 +221,7 @@ def is_page(message: str) -> bool:
 
 def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers) -> Code:
     """The code of an error. `words` are the provider's own type and code, `numbers` what its sentences state."""
-    said = "" if is_page(message) else _LINK.sub("", message)
+    text = "" if is_page(message) else _LINK.sub("", message)
     own = tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
     if status < 400:
         status = next((_IMPLIED[code] for code in own if code in _IMPLIED), 404 if NOT_FOUND & set(words) else 0)
@@ -229,58 +229,58 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
     if status in (401, 402):
         return _BY_STATUS[status]
     if status == 403:
-        return _forbidden(said, decisive)
+        return _forbidden(text, decisive)
     if status == 404:
-        return decisive or _missing(said)
+        return decisive or _missing(text)
     if status == 413:
-        return _too_large(said, decisive)
+        return _too_large(text, decisive)
     if status == 429:
-        return _too_many(said, decisive, numbers)
+        return _too_many(text, decisive, numbers)
     if status in _BY_STATUS or status >= 500:
-        return _server_error_code(status, said, decisive)
-    return decisive or _bad_request_code(said) or _unclear(status, said, words)
+        return _server_error_code(status, text, decisive)
+    return decisive or _bad_request_code(text) or _unclear(status, text, words)
 
 
-def _forbidden(said: str, decisive: Code | None) -> Code:
+def _forbidden(message: str, decisive: Code | None) -> Code:
     if decisive is None or decisive is Code.PERMISSION:
-        if _FILTERED.search(said):
+        if _FILTERED.search(message):
             return Code.CONTENT_FILTERED
-        if _QUOTA.search(said):
+        if _QUOTA.search(message):
             return Code.QUOTA
     return decisive or Code.PERMISSION
 
 
-def _missing(said: str) -> Code:
-    return Code.MODEL_UNKNOWN if _MODEL.search(said) and not _ADDRESS.search(said) else Code.INVALID_REQUEST
+def _missing(message: str) -> Code:
+    return Code.MODEL_UNKNOWN if _MODEL.search(message) and not _ADDRESS.search(message) else Code.INVALID_REQUEST
 
 
-def _too_large(said: str, decisive: Code | None) -> Code:
+def _too_large(message: str, decisive: Code | None) -> Code:
     if decisive is Code.CONTEXT_OVERFLOW:
         return decisive
-    if _PER_TIME.search(said):
+    if _PER_TIME.search(message):
         return Code.REQUEST_TOO_LARGE_FOR_RATE
-    is_counted = _OVERSIZED.search(said) and re.search(r"\btokens?\b", said, re.IGNORECASE)
-    return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(said) else Code.REQUEST_TOO_LARGE
+    is_counted = _OVERSIZED.search(message) and re.search(r"\btokens?\b", message, re.IGNORECASE)
+    return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(message) else Code.REQUEST_TOO_LARGE
 
 
-def _too_many(said: str, decisive: Code | None, numbers: Numbers) -> Code:
+def _too_many(message: str, decisive: Code | None, numbers: Numbers) -> Code:
     """A 429 is a rate limit unless it is about money, or says that this one request is larger than the rate."""
-    is_larger = numbers.excess is not None or _OVERSIZED.search(said)
-    if _REQUEST_TOO_LARGE.search(said) or (is_larger and _PER_TIME.search(said)):
+    is_larger = numbers.excess is not None or _OVERSIZED.search(message)
+    if _REQUEST_TOO_LARGE.search(message) or (is_larger and _PER_TIME.search(message)):
         return Code.REQUEST_TOO_LARGE_FOR_RATE
-    if decisive is None and _QUOTA.search(said):
+    if decisive is None and _QUOTA.search(message):
         return Code.QUOTA
     return decisive or Code.RATE_LIMITED
 
 
-def _server_error_code(status: int, said: str, decisive: Code | None) -> Code:
-    busy = Code.OVERLOADED if _BUSY.search(said) else Code.UPSTREAM_ERROR
+def _server_error_code(status: int, message: str, decisive: Code | None) -> Code:
+    busy = Code.OVERLOADED if _BUSY.search(message) else Code.UPSTREAM_ERROR
     return decisive or _BY_STATUS.get(status, busy)
 
 
-def _bad_request_code(said: str) -> Code | None:
+def _bad_request_code(message: str) -> Code | None:
     """What the sentences of a 400 say, the most telling first."""
-    if _OVERSIZED.search(said) and _PER_TIME.search(said):
+    if _OVERSIZED.search(message) and _PER_TIME.search(message):
         return Code.REQUEST_TOO_LARGE_FOR_RATE
     for phrases, code in (
         (_QUOTA, Code.QUOTA),
@@ -292,17 +292,17 @@ def _bad_request_code(said: str) -> Code | None:
         (_FILTERED, Code.CONTENT_FILTERED),
         (_NO_MODEL, Code.MODEL_UNKNOWN),
     ):
-        if phrases.search(said):
+        if phrases.search(message):
             return code
-    return Code.CONTEXT_OVERFLOW if _OVERSIZED.search(said) and not _BYTES.search(said) else None
+    return Code.CONTEXT_OVERFLOW if _OVERSIZED.search(message) and not _BYTES.search(message) else None
 
 
-def _unclear(status: int, said: str, words: tuple[str, ...]) -> Code:
+def _unclear(status: int, message: str, words: tuple[str, ...]) -> Code:
     """Sentences about load are believed only where the provider has no word of its own: it would have one for that."""
     if status >= 400:
         return Code.INVALID_REQUEST
     if words:
         return next((_BY_WORD[word] for word in words if word in _BY_WORD), Code.UPSTREAM_ERROR)
-    if _RATE.search(said):
+    if _RATE.search(message):
         return Code.RATE_LIMITED
-    return Code.OVERLOADED if _BUSY.search(said) else Code.UPSTREAM_ERROR
+    return Code.OVERLOADED if _BUSY.search(message) else Code.UPSTREAM_ERROR

@@ -131,9 +131,9 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
     A header that names a time is read against the answer's own `date`; without one it says nothing, because the
     provider's clock is not ours.
     """
-    asked = retry_after({name.lower(): value for name, value in headers.items()})
-    if asked is not None:
-        return asked
+    seconds = retry_after({name.lower(): value for name, value in headers.items()})
+    if seconds is not None:
+        return seconds
     if match := _AGAIN.search(message):
         return _seconds(match[1])
     return _field(details)
@@ -225,17 +225,17 @@ def provider_fault(
 ) -> Fault:
     """The fault that a provider's error amounts to. `words` are its own type and code, the most telling first."""
     known_words = tuple(word for word in words if isinstance(word, str))
-    said = message[:_READ]
-    numbers = numbers_of(said, details)
-    code = code_of(status, said, known_words, numbers)
+    start = message[:_READ]
+    numbers = numbers_of(start, details)
+    code = code_of(status, start, known_words, numbers)
     if status < 400 and NOT_FOUND & set(known_words):
         status = 404  # said in an error that came without a status of its own
     return Fault(
         code,
         _readable_message(message) or f"the provider answered with status {status} and no message",
-        hint=_hint(code, status, said),
+        hint=_hint(code, status, start),
         status=status,
-        retry_after=wait_of(said, headers or {}, details),
+        retry_after=wait_of(start, headers or {}, details),
         details=details,
         numbers=numbers if code in _COUNTED else UNSTATED,
     )

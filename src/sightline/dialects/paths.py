@@ -20,7 +20,7 @@ class PathMatch:
 
 def match_path(segments: Sequence[str]) -> PathMatch | None:
     """The dialect that is served at this path, which is given behind its version, decoded."""
-    for each in served_dialects():
+    for each in provider_dialects():
         assert each.endpoint is not None
         for template, is_stream, counts in _templates(each.endpoint):
             model = _model_in(segments, template)
@@ -31,7 +31,7 @@ def match_path(segments: Sequence[str]) -> PathMatch | None:
 
 def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
     """The dialect whose paths begin like this one, or have such a version; empty where that says nothing."""
-    for each in served_dialects():
+    for each in provider_dialects():
         if each.endpoint is not None and segments and each.endpoint.path.split("/")[1] == segments[0]:
             return each.name
     return dialect_by_version(version)
@@ -40,7 +40,7 @@ def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
 def dialect_by_version(version: str) -> str:
     """The dialect of whose API alone this is a version; empty where there is none."""
     found = (
-        each.name for each in served_dialects() if each.clients.versions and each.clients.versions.fullmatch(version)
+        each.name for each in provider_dialects() if each.clients.versions and each.clients.versions.fullmatch(version)
     )
     return next(found, "")
 
@@ -49,7 +49,7 @@ def dialect_by_client(headers: Collection[str], query: str) -> str:
     """The dialect of a client that sends these headers, by lower-case name, and this query."""
     parameters = {piece.partition("=")[0] for piece in query.split("&") if "=" in piece}
     # The latest first: a dialect that was added knows its own clients better than the built-in ones do.
-    for each in reversed(tuple(served_dialects())):
+    for each in reversed(tuple(provider_dialects())):
         if not each.clients.headers.isdisjoint(headers) or (
             each.clients.key_parameter and each.clients.key_parameter in parameters
         ):
@@ -59,10 +59,10 @@ def dialect_by_client(headers: Collection[str], query: str) -> str:
 
 def dialect_of_model_paths() -> str:
     """The dialect whose paths name a model and what it is asked for (`models/MODEL:generateContent`)."""
-    return next((each.name for each in served_dialects() if each.model_in_path), DEFAULT)
+    return next((each.name for each in provider_dialects() if each.model_in_path), DEFAULT)
 
 
-def served_dialects() -> Iterator[Dialect]:
+def provider_dialects() -> Iterator[Dialect]:
     """The dialects that providers serve."""
     return (each for each in dialects() if each.endpoint is not None)
 

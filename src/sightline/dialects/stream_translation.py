@@ -6,7 +6,7 @@ from sightline.dialects.dialect import Client, StreamWriting
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.streaming import broken_frame_fault
+from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
 from sightline.errors import Fault
@@ -104,7 +104,7 @@ class StreamTranslation:
         for index, event in enumerate(events):
             if isinstance(event, FrameBroken):
                 self._is_broken = True
-                return [*events[:index], Failed(broken_frame_fault(event)), Ended()]
+                return [*events[:index], Failed(fault_of_broken_frame(event)), Ended()]
         return events
 
     def _note(self, event: StreamEvent) -> None:

@@ -191,18 +191,18 @@ class StreamReader:
 
     def _hold_finishes(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""
-        taken: list[StreamEvent] = []
+        passed: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Finished):
                 self._finished[event.choice] = event
                 continue
-            taken.append(event)
+            passed.append(event)
             if isinstance(event, Failed):
                 self._has_failed = True
                 break
             if (choice := getattr(event, "choice", None)) is not None:
                 self._seen.add(choice)
-        return taken
+        return passed
 
     def _end(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """Every choice that has begun must have finished, or the whole has failed."""
@@ -235,7 +235,7 @@ def no_reply(data: bytes) -> Fault:
     )
 
 
-def broken_frame_fault(frame: FrameBroken) -> Fault:
+def fault_of_broken_frame(frame: FrameBroken) -> Fault:
     """The fault of a stream that cannot be translated because a part of it cannot be read."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,

@@ -357,8 +357,8 @@ def _delete(whole: WholeDocument, target: EditTarget) -> WholeDocument:
         raise edit_refusal("this cannot be deleted as a whole", "Delete its parts, or remove a value by its place.")
     if all(whole.deletions.holds(place) for place in target.places):
         return whole
-    taken = cascade_of(whole.reading, request, whole.deletions, frozenset(target.places))
-    return whole.with_deletions(whole.deletions.with_group(taken, whole.reading.document))
+    deleted = cascade_of(whole.reading, request, whole.deletions, frozenset(target.places))
+    return whole.with_deletions(whole.deletions.with_group(deleted, whole.reading.document))
 
 
 def _restore(whole: WholeDocument, target: EditTarget) -> WholeDocument:

@@ -217,9 +217,9 @@ def carry_over(messages: Sequence[Message], changes: Sequence[SectionChange]) ->
     after = list(messages)
     for change in changes:
         sought = change.who, change.old
-        said = [number for number, message in enumerate(messages) for each in slots_of(message) if each == sought]
-        if change.new and change.nth < len(said):
-            at = said[change.nth]
+        places = [number for number, message in enumerate(messages) for each in slots_of(message) if each == sought]
+        if change.new and change.nth < len(places):
+            at = places[change.nth]
             after[at] = with_new_text(after[at], change)
     return tuple(after)
 

@@ -193,9 +193,9 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         """The places that were taken at or below this one."""
         return frozenset(place for place in self.places if covers(pointer, place))
 
-    def with_group(self, taken: frozenset[str], document: Json) -> "Deletions":
+    def with_group(self, places: frozenset[str], document: Json) -> "Deletions":
         """One more deletion."""
-        return Deletions.of((*self.groups, taken), document)
+        return Deletions.of((*self.groups, places), document)
 
     def restore(self, pointer: str) -> "Deletions":
         """Without the deletions that took this place, or that took something within it if none did."""

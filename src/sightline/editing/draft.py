@@ -164,7 +164,7 @@ class Editable(Protocol):
 D = TypeVar("D", bound=Editable)
 
 
-class Editing(Generic[D]):
+class EditHistory(Generic[D]):
     """The history of one document under edit: what it is now, and the steps back and forth."""
 
     def __init__(self, draft: D) -> None:
@@ -187,9 +187,9 @@ class Editing(Generic[D]):
         """The drafts that undo leads to, the oldest first."""
         return tuple(self._past)
 
-    def copy(self) -> "Editing[D]":
+    def copy(self) -> "EditHistory[D]":
         """The same history, to try something on."""
-        again = Editing(self.draft)
+        again = EditHistory(self.draft)
         again._past, again._future = self._past[:], self._future[:]
         return again
 

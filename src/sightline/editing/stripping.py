@@ -75,25 +75,25 @@ def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
     whole, request = draft.whole, draft.whole.reading.request
     assert request is not None  # there are sections to choose from
     places = [place for section, part in chosen for place in target_of(whole, section.id, part.id).places]
-    taken = cascade_of(whole.reading, request, whole.deletions, frozenset(places))
-    groups = _groups(taken, [(one.at, other.at) for one, other in whole.reading.pairs])
+    deleted = cascade_of(whole.reading, request, whole.deletions, frozenset(places))
+    groups = _groups(deleted, [(one.at, other.at) for one, other in whole.reading.pairs])
     deletions = Deletions.of((*whole.deletions.groups, *groups), whole.reading.document)
     return draft.with_whole(whole.with_deletions(deletions))
 
 
-def _groups(taken: frozenset[str], pairs: list[tuple[str, str]]) -> list[frozenset[str]]:
+def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[frozenset[str]]:
     """What was taken, parted so that the two halves of a pair are never apart."""
-    group = {place: {place} for place in sorted(taken)}
+    group = {place: {place} for place in sorted(deleted)}
     for one, other in pairs:
-        mine, theirs = _covering(taken, one), _covering(taken, other)
+        mine, theirs = _covering(deleted, one), _covering(deleted, other)
         if mine and theirs and group[mine] is not group[theirs]:
             joined = group[mine] | group[theirs]
             group |= dict.fromkeys(joined, joined)
     return [frozenset(places) for places in {id(places): places for places in group.values()}.values()]
 
 
-def _covering(taken: frozenset[str], place: str) -> str:
-    while place and place not in taken:
+def _covering(deleted: frozenset[str], place: str) -> str:
+    while place and place not in deleted:
         place = parent_of(place)
     return place
 

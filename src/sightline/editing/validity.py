@@ -94,8 +94,8 @@ _RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
     """Options and parts that go beyond what is known of the model; only a number that it states is an error."""
-    asked = request.options.max_tokens
-    if asked is not None and facts.max_output is not None and asked > facts.max_output:
+    max_tokens = request.options.max_tokens
+    if max_tokens is not None and facts.max_output is not None and max_tokens > facts.max_output:
         at = request.options.places.get("max_tokens", "")
         yield Problem(at, f"the model writes at most {facts.max_output} tokens")
     if facts.tools is False and request.tools:

@@ -14,13 +14,13 @@ from sightline.model.events import Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 
-Heard: TypeAlias = Callable[[StreamEvent], None]
+EventObserver: TypeAlias = Callable[[StreamEvent], None]
 
 _LAST_WORDS = 0.2
 """Seconds for the rest of a transfer whose answer has said its end, so that its connection can be used again."""
 
 
-async def read_answer(relayed: ClientResponse, spoken: str, tell: Heard) -> Reply:
+async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver) -> Reply:
     """The answer, which is of this dialect; `tell` gets each event as it comes.
 
     Where there is no answer, its fault is raised. An answer that breaks off raises nothing: what arrived is in the

@@ -84,7 +84,7 @@ class ClientResponse:
 class RequestHandler(Protocol):
     """What answers clients: the relay to the providers, or the record."""
 
-    async def start(self, asked: ClientRequest) -> ClientResponse:
+    async def start(self, request: ClientRequest) -> ClientResponse:
         """The response to a request; its head is complete when this returns."""
         ...
 
@@ -101,9 +101,9 @@ EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"),
 _ARRAY: Headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
-def stream_headers(asked: ClientRequest) -> Headers:
+def stream_headers(request: ClientRequest) -> Headers:
     """The headers of a stream that is written here, in the form that its client reads."""
-    return _ARRAY if asked.wants_array else EVENT_STREAM
+    return _ARRAY if request.wants_array else EVENT_STREAM
 
 
 def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> ClientResponse:

@@ -10,7 +10,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import read_token_count
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import Heard, refuse
+from sightline.exchange.answer_reading import EventObserver, refuse
 from sightline.exchange.answer_reading import read_answer as hear
 from sightline.exchange.cancellation import own_request
 from sightline.exchange.memory import Memory
@@ -59,8 +59,8 @@ class Engine:
 
     def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:
         """What `ask` sends for this, after masks: for previews, hashes and estimates, and not to be sent itself."""
-        asked = question(prepared, session=session, received=0.0)
-        return prepared.with_body(self.relay.final_body(asked).data)
+        request = question(prepared, session=session, received=0.0)
+        return prepared.with_body(self.relay.final_body(request).data)
 
     async def measure_prompt(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
         """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
@@ -84,9 +84,9 @@ class Engine:
                 f"{choice.provider_name} does not count tokens",
                 hint="Leave out --count: the estimate says how far it may be off.",
             )
-        asked = count(prepared, session=SESSION, received=self.clock.monotonic())
+        request = count(prepared, session=SESSION, received=self.clock.monotonic())
         relay = self.aside if choice.provider.embedded else self.relay
-        async with await relay.start(asked, _attempts(tried)) as relayed:
+        async with await relay.start(request, _attempts(tried)) as relayed:
             refuse(relayed)
             tokens = read_token_count(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
         return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
@@ -95,23 +95,23 @@ class Engine:
         self,
         prepared: Prepared,
         *,
-        heard: Heard,
+        on_event: EventObserver,
         tried: Tried,
         paused: Paused,
         session: str = SESSION,
         hold: bool = False,
         waits: bool = True,
-        noted: FactObserver | None = None,
+        on_recorded: FactObserver | None = None,
         budgeted: tuple[JsonObject, ...] = (),
         exchange: str = "",
         max_wait: float = LONGEST_WAIT,
         conversation: str = "",
         expect_sha256: str = "",
     ) -> Reply:
-        """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
+        """Send it; `on_event` gets each event, `tried` each attempt as it starts, `paused` what is waited for.
 
         With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
-        `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
+        `waits` for none. `on_recorded` gets each recorded fact but frames; `budgeted` are facts of its caller's.
         `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
         wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of. With
         `expect_sha256` it is refused where the body that would go out, after masks, is another one.
@@ -123,7 +123,7 @@ class Engine:
         if waits:
             await self._pause(prepared, tokens, paused)
         received = self.clock.monotonic()
-        asked = question(
+        request = question(
             prepared,
             session=session,
             received=received,
@@ -142,8 +142,8 @@ class Engine:
             tried(attempt)
 
         with own_request():
-            async with await self.relay.start(asked, _attempts(on_attempt, noted)) as relayed:
-                reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
+            async with await self.relay.start(request, _attempts(on_attempt, on_recorded)) as relayed:
+                reply = _with_length(await hear(relayed, prepared.dialect, on_event), prepared)
         if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
             self._learn(prepared, reply)
         return reply
@@ -165,11 +165,11 @@ class Engine:
 
 
 def _attempts(tried: Tried, also: FactObserver | None = None) -> FactObserver:
-    def on_fact(noted: FactEntry) -> None:
-        if isinstance(noted.fact, AttemptStarted):
-            tried(noted.fact)
+    def on_fact(entry: FactEntry) -> None:
+        if isinstance(entry.fact, AttemptStarted):
+            tried(entry.fact)
         if also is not None:
-            also(noted)
+            also(entry)
 
     return on_fact
 

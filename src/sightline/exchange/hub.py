@@ -203,10 +203,10 @@ class Hub:
             except (Fault, OSError):
                 self._try_again_later()  # what is wrong is in the log already
 
-    def show(self, noted: FactEntry) -> None:
+    def show(self, entry: FactEntry) -> None:
         """Show a fact that is not recorded yet: a frame, as it comes."""
         for watch in self.watching[:]:
-            watch.tell(noted)
+            watch.tell(entry)
 
     def announce(self, event: str, value: JsonObject) -> None:
         """Show news of this kind to the watchers. Nothing is recorded."""

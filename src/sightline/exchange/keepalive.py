@@ -28,22 +28,22 @@ TICK = 10.0
 _EVENTS = "text/event-stream"
 
 
-def can_keep_alive(asked: ClientRequest) -> bool:
+def can_keep_alive(request: ClientRequest) -> bool:
     """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
-    return asked.is_stream and not asked.wants_array
+    return request.is_stream and not request.wants_array
 
 
-def sign_of_life(asked: ClientRequest) -> bytes:
+def sign_of_life(request: ClientRequest) -> bytes:
     """The frame that keeps a waiting stream of this client open."""
-    return dialect(asked.dialect).clients.keep_alive(asked.headers_by_name())
+    return dialect(request.dialect).clients.keep_alive(request.headers_by_name())
 
 
-def wants_usage(asked: ClientRequest) -> bool:
+def wants_usage(request: ClientRequest) -> bool:
     """Whether the client takes the counts of a stream; only those of one dialect have to ask for them."""
-    if not asked.is_stream or not dialect(asked.dialect).clients.asks_for_usage:
+    if not request.is_stream or not dialect(request.dialect).clients.asks_for_usage:
         return True
     try:
-        return bool(dialect(asked.dialect).read_request(decode(asked.body)).options.include_usage)
+        return bool(dialect(request.dialect).read_request(decode(request.body)).options.include_usage)
     except Fault:
         return False
 
@@ -77,11 +77,11 @@ class KeepAliveBody:
 
     opened: ClientResponse
 
-    def __init__(self, task: "asyncio.Task[ClientResponse]", asked: ClientRequest, clock: Clock) -> None:
+    def __init__(self, task: "asyncio.Task[ClientResponse]", request: ClientRequest, clock: Clock) -> None:
         self._task = task
-        self._asked = asked
+        self._asked = request
         self._clock = clock
-        self._sign = sign_of_life(asked)
+        self._sign = sign_of_life(request)
         self._has_begun = False
         self._answer: ClientResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None

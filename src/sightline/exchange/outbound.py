@@ -60,36 +60,36 @@ class PassThrough:
     def __init__(self) -> None:
         self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[ModelChoice, HttpRequest]] = {}
 
-    def on(self, asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
+    def on(self, client_request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
         """The request as it goes to its provider."""
-        body, report, _ = body_of(asked, choice)
-        is_untouched = body is asked.body
-        sent = asked.coded if is_untouched and asked.coded is not None else body
+        body, report, _ = body_of(client_request, choice)
+        is_untouched = body is client_request.body
+        sent = client_request.coded if is_untouched and client_request.coded is not None else body
         # While the choice is held here, nothing else has its id.
-        key = id(choice), asked.headers, asked.path, asked.query, is_untouched
+        key = id(choice), client_request.headers, client_request.path, client_request.query, is_untouched
         known = self._known.get(key)
         if known is not None and not choice.provider.embedded:
             request = known[1]
             return Outbound(
                 HttpRequest(request.method, request.url, request.headers, sent, is_passed_on=True), body, report
             )
-        request = own_call(asked, choice, variables, body).fill(variables)
+        request = own_call(client_request, choice, variables, body).fill(variables)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[key] = choice, replace(request, body=b"")
         return Outbound(request, body, report)
 
 
-def own_call(asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], body: bytes) -> RequestTemplate:
+def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], body: bytes) -> RequestTemplate:
     """The call that takes the client's body, or this one in its place, to a provider of the client's dialect."""
     provider, spoken = choice.provider, choice.dialect
-    is_untouched = body is asked.body
-    headers = _headers(asked, provider, spoken, variables, is_untouched=is_untouched)
+    is_untouched = body is request.body
+    headers = _headers(request, provider, spoken, variables, is_untouched=is_untouched)
     return RequestTemplate(
         "POST",
-        address(provider, spoken, *_tail(asked, choice)),
+        address(provider, spoken, *_tail(request, choice)),
         tuple(headers),
-        asked.coded if is_untouched and asked.coded is not None else body,
+        request.coded if is_untouched and request.coded is not None else body,
         is_passed_on=True,
     )
 
@@ -102,34 +102,34 @@ class WrittenBody(NamedTuple):
     client: Request | None = None
 
 
-def body_of(asked: ClientRequest, choice: ModelChoice) -> WrittenBody:
+def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
     """The body that goes to the provider, before masks: no address and no key is needed for it."""
-    if choice.dialect == asked.dialect:
-        return WrittenBody(*_own_body(asked, choice))
+    if choice.dialect == client_request.dialect:
+        return WrittenBody(*_own_body(client_request, choice))
     spoken = choice.dialect
-    client = dialect(asked.dialect).read_request(decode(asked.body))
-    _refuse_kept_state(asked, client)
+    client = dialect(client_request.dialect).read_request(decode(client_request.body))
+    _refuse_kept_state(client_request, client)
     request = msgspec.structs.replace(client, model=choice.model)
-    if asked.is_stream:  # some clients say it in the URL alone
+    if client_request.is_stream:  # some clients say it in the URL alone
         options = msgspec.structs.replace(request.options, stream=True)
         request = msgspec.structs.replace(request, options=options)
     report = Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
-    is_strict = asked.strict or (choice.route is not None and choice.route.strict)
+    is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
     return WrittenBody(body, report, client)
 
 
-def outbound_for(asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
+def outbound_for(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
     """The client's request in the dialect of the provider."""
     provider, spoken = choice.provider, choice.dialect
-    body, report, client = body_of(asked, choice)
-    call = call_to(provider, spoken, choice.model, body, stream=asked.is_stream)
+    body, report, client = body_of(request, choice)
+    call = call_to(provider, spoken, choice.model, body, stream=request.is_stream)
     headers = list(call.headers)
     if "user-agent" not in {name.lower() for name, _ in headers}:
-        headers += [(name, value) for name, value in asked.headers if name.lower() == "user-agent"]
-    own = credential(asked, dialect_key(asked.dialect))
+        headers += [(name, value) for name, value in request.headers if name.lower() == "user-agent"]
+    own = credential(request, dialect_key(request.dialect))
     if not provider.key_env and own:
         name, prefix = place_of_key(provider, spoken)
         headers.append((name, f"{prefix}{own}"))
@@ -153,28 +153,28 @@ def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tup
 # --- the same dialect -------------------------------------------------------------------------------
 
 
-def _own_body(asked: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
+def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
     """The client's bytes, with another name of the model where the route says so."""
     if choice.route is not None and choice.route.system != "in_place":
         rewritten = translate_request(
-            asked.body, asked.dialect, asked.dialect, model=choice.model, settings=target_of(choice)
+            request.body, request.dialect, request.dialect, model=choice.model, settings=target_of(choice)
         )
         return rewritten.data, rewritten.report
-    if choice.model == asked.model or dialect(asked.dialect).model_in_path:
-        return asked.body, None
-    return WireDocument(asked.body).set("/model", choice.model).data, None
+    if choice.model == request.model or dialect(request.dialect).model_in_path:
+        return request.body, None
+    return WireDocument(request.body).set("/model", choice.model).data, None
 
 
-def _tail(asked: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
+def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     """What stands behind the base URL, and the version that the client named."""
-    found = _PATH.fullmatch(asked.path)
-    version, path = (found[1], found[2]) if found else ("", asked.path.lstrip("/"))
-    if choice.model != asked.model and dialect(asked.dialect).model_in_path:
+    found = _PATH.fullmatch(request.path)
+    version, path = (found[1], found[2]) if found else ("", request.path.lstrip("/"))
+    if choice.model != request.model and dialect(request.dialect).model_in_path:
         path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
     if can_stray(path):
         hint = "Send the path without dot segments, backslashes and control characters."
         raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
-    pieces = [piece for name, piece in parameters(asked.query) if not _is_ours(name, choice.provider)]
+    pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, choice.provider)]
     if choice.provider.query:
         pieces.append(urlencode(choice.provider.query))
     query = "&".join(pieces)
@@ -188,7 +188,7 @@ def _is_ours(parameter: str, provider: Provider) -> bool:
 
 
 def _headers(
-    asked: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
+    request: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
 ) -> list[tuple[str, TemplateValue]]:
     """The client's headers in their order, and what is configured in place of theirs of the same name."""
     ours: list[tuple[str, TemplateValue]] = list(provider.headers.items())
@@ -197,14 +197,14 @@ def _headers(
     if provider.key_env:
         name, prefix = place_of_key(provider, spoken)
         # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
-        gone |= {name.lower(), *(each.lower() for each, _ in asked.headers if is_secret_header(each))}
+        gone |= {name.lower(), *(each.lower() for each, _ in request.headers if is_secret_header(each))}
         if name.lower() not in {each.lower() for each in provider.headers}:
             ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     if not is_untouched:
         gone.add("content-encoding")
     passed: list[tuple[str, TemplateValue]] = [
         (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
-        for name, value in end_to_end(asked.headers)
+        for name, value in end_to_end(request.headers)
         if name.lower() not in gone
     ]
     return [*passed, *ours]
@@ -235,17 +235,17 @@ def _readable_codings(codings: str) -> str:
 # --- another dialect --------------------------------------------------------------------------------
 
 
-def _refuse_kept_state(asked: ClientRequest, client: Request) -> None:
+def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
     """A request that leaves most of the conversation with its provider cannot go to another one.
 
     Each client has words on which it sends everything again, and these are they.
     """
-    kept = sorted(dialect(asked.dialect).unread.stateful & client.extras.keys())
+    kept = sorted(dialect(request.dialect).unread.stateful & client.extras.keys())
     if client.options.previous_response_id is not None:
         kept.append("previous_response_id")
     if not kept:
         return
-    raise dialect(asked.dialect).clients.state_fault(kept[0])
+    raise dialect(request.dialect).clients.state_fault(kept[0])
 
 
 def _lossy(report: Report, spoken: str) -> Fault:

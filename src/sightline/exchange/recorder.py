@@ -144,9 +144,9 @@ class Recorder:
     def _frame(self, data: bytes, elapsed: float) -> None:
         self._frames += 1
         self._reply.update(data)
-        noted = self._note(FrameArrived(data, elapsed - self._attempted))
+        entry = self._note(FrameArrived(data, elapsed - self._attempted))
         if self._hub.watching:
-            self._hub.show(noted)
+            self._hub.show(entry)
 
     # --- what a user does ---
 
@@ -340,17 +340,17 @@ class Recorder:
                     self._observer(entry)
 
     def _note(self, fact: Fact) -> FactEntry:
-        noted = FactEntry(self.exchange, self._count, self._clock.now(), fact)
+        entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)
         self._count += 1
-        self._waiting.append(noted)
-        return noted
+        self._waiting.append(entry)
+        return entry
 
     def _seconds_since_received(self) -> float:
         return self._clock.monotonic() - self.request.received
 
 
-def _is_frame(noted: FactEntry) -> bool:
-    return isinstance(noted.fact, FrameArrived)
+def _is_frame(entry: FactEntry) -> bool:
+    return isinstance(entry.fact, FrameArrived)
 
 
 def _plain_usage(usage: Usage | None) -> Usage | None:

@@ -189,12 +189,12 @@ class FrameReader:
                 raise _other_version(error) from None
 
 
-def write_noted(noted: FactEntry) -> bytes:
+def write_fact_entry(entry: FactEntry) -> bytes:
     """A fact as it is inside a frame."""
-    return encode(msgspec.to_builtins(noted))
+    return encode(msgspec.to_builtins(entry))
 
 
-def read_noted(data: bytes) -> FactEntry:
+def read_fact_entry(data: bytes) -> FactEntry:
     """The fact inside a frame."""
     try:
         return msgspec.convert(decode(data), FactEntry)

@@ -34,8 +34,8 @@ from sightline.exchange.relay_messages import (
     RelayCall,
     WaitCall,
     read_changes,
+    read_fact_entry,
     read_fault,
-    read_noted,
     read_wait,
     write_call,
 )
@@ -139,30 +139,30 @@ class RemoteRelay:
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
 
-    async def start(self, asked: ClientRequest, noted: FactObserver | None = None) -> ClientResponse:
-        """Let the server send it; the answer's head is here when this returns. `noted` gets each fact but frames."""
-        frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._server_ended)
-        sent = self._ledger.add_request(asked.provider, asked.model, asked.tokens, self._clock.now())
+    async def start(self, request: ClientRequest, observer: FactObserver | None = None) -> ClientResponse:
+        """Let the server send it; the answer's head is here when this returns. `observer` gets each fact but frames."""
+        frames = _Frames(await self._call(PATH, self._relay_call(request)), self._server_ended)
+        sent = self._ledger.add_request(request.provider, request.model, request.tokens, self._clock.now())
         try:
             while not isinstance(frame := await frames.next(), HeadFrame):
                 if isinstance(frame, FactFrame):
-                    self._tell(frame, noted)
+                    self._tell(frame, observer)
         except BaseException:
             await frames.close()
             raise
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in frame.headers}
-        self._ledger.observe_headers(asked.provider, asked.model, named, self._clock.now())
+        self._ledger.observe_headers(request.provider, request.model, named, self._clock.now())
         if frame.status >= 400:
             self._ledger.settle(sent, 0, self._clock.now())
-        body = _RemoteBody(frames, lambda fact: self._tell(fact, noted))
+        body = _RemoteBody(frames, lambda fact: self._tell(fact, observer))
         fault = None if frame.fault is None else read_fault(frame.fault)
         body.relayed = ClientResponse(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
         return body.relayed
 
-    def final_body(self, asked: ClientRequest) -> FinalBody:
+    def final_body(self, request: ClientRequest) -> FinalBody:
         """The body that this request goes out with, after the masks that the server applies to it."""
-        spoken, session = asked.dialect, session_of(asked)
-        return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
+        spoken, session = request.dialect, session_of(request)
+        return final_body(request.body, spoken, request.model, self._masks if request.masks else (), session=session)
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """How long a request of this size must wait, by the ledger of the server, which knows all requests."""
@@ -172,11 +172,11 @@ class RemoteRelay:
         except Fault as fault:
             raise fault if fault.code is Code.CONFIG else self._server_ended() from None
 
-    def _relay_call(self, asked: ClientRequest) -> RelayCall:
-        provider = self._catalog.providers.get(asked.provider)
+    def _relay_call(self, request: ClientRequest) -> RelayCall:
+        provider = self._catalog.providers.get(request.provider)
         names = () if provider is None or provider.embedded else variables_in(provider)
         variables = {name: value for name in names if (value := self._environment.get(name, "").strip())}
-        return RelayCall(asked=asked, provider=provider, variables=variables, is_recorded=self._is_recorded)
+        return RelayCall(asked=request, provider=provider, variables=variables, is_recorded=self._is_recorded)
 
     async def _call(self, path: str, call: RelayCall | WaitCall) -> Response:
         headers = (("authorization", f"Bearer {self._server.token}"), ("content-type", "application/msgpack"))
@@ -189,16 +189,16 @@ class RemoteRelay:
             raise await self._refusal_of(response)
         return response
 
-    def _tell(self, frame: FactFrame, noted: FactObserver | None) -> None:
-        fact: FactEntry = read_noted(frame.noted)
+    def _tell(self, frame: FactFrame, observer: FactObserver | None) -> None:
+        fact: FactEntry = read_fact_entry(frame.noted)
         if isinstance(fact.fact, Held):
             self._on_held(self._server.link_to(fact.exchange))
-        if noted is None:
+        if observer is None:
             return
         if isinstance(fact.fact, Released) and frame.body is not None:
             self.holds.keep(fact.exchange, _hold_of(frame, frame.body, fact.fact))
         try:
-            noted(fact)
+            observer(fact)
         finally:
             self.holds.forget(fact.exchange)
 

@@ -29,19 +29,19 @@ class ReplayHandler:
         level = logging.INFO if len(library) else logging.WARNING
         _LOG.log(level, "%d recordings answer clients, and nothing is sent to a provider", len(library))
 
-    async def start(self, asked: ClientRequest) -> ClientResponse:
+    async def start(self, request: ClientRequest) -> ClientResponse:
         """The recorded answer to this request; a request without one is refused in the client's dialect."""
         started = self._clock.monotonic()
         try:
-            lines = lines_of(asked.dialect, asked.body, asked.model, counts=asked.counts)
-            recorded = await self._library.next(lines, asked.dialect)
+            lines = lines_of(request.dialect, request.body, request.model, counts=request.counts)
+            recorded = await self._library.next(lines, request.dialect)
             if recorded is None:
                 raise await no_recording(self._library, lines)
-            request = Request() if asked.counts else dialect(asked.dialect).read_request(decode(asked.body))
+            parsed = Request() if request.counts else dialect(request.dialect).read_request(decode(request.body))
         except Fault as fault:
             _LOG.warning("%s: %s", fault.message, fault.hint)
-            return not_recorded(fault, asked)
-        return await play(recorded, asked, request, self._waiting(started), self._own(asked, recorded.id))
+            return not_recorded(fault, request)
+        return await play(recorded, request, parsed, self._waiting(started), self._own(request, recorded.id))
 
     async def close(self, _grace: float) -> None:
         """What still plays goes on at full speed."""
@@ -55,8 +55,8 @@ class ReplayHandler:
 
         return wait
 
-    def _own(self, asked: ClientRequest, exchange: str) -> Headers:
-        overhead = max(0.0, self._clock.monotonic() - asked.received) * 1000
+    def _own(self, request: ClientRequest, exchange: str) -> Headers:
+        overhead = max(0.0, self._clock.monotonic() - request.received) * 1000
         return [
             (b"x-sightline-exchange", exchange.encode()),
             (b"x-sightline-overhead-ms", f"{overhead:.3f}".encode()),

@@ -73,13 +73,13 @@ class RequestCounter:
             return size // _BYTES_PER_TOKEN
         return self.estimate(choice, request).tokens
 
-    def answer(self, asked: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
+    def answer(self, request: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
         """The tokens of a request that asks for nothing else, and the answer to it."""
-        document = decode(asked.body)
-        counting = counting_of(asked.dialect)
+        document = decode(request.body)
+        counting = counting_of(request.dialect)
         if isinstance(document, dict) and isinstance(inner := document.get(counting.wrapper), dict):
             document = inner
-        tokens = self.estimate(choice, dialect(asked.dialect).read_request(document)).tokens
+        tokens = self.estimate(choice, dialect(request.dialect).read_request(document)).tokens
         return tokens, {counting.result: tokens}
 
 

@@ -53,9 +53,9 @@ class ResendSources:
         if model:
             arriving: DialectName = exchange.received.dialect  # type: ignore[assignment] # nothing else ever comes
             self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
-            asked = elsewhere(exchange, model)
-            is_as_received = asked.dialect != exchange.spoken
-            return replace(asked, masks=is_as_received if masks is None else masks)
+            request = elsewhere(exchange, model)
+            is_as_received = request.dialect != exchange.spoken
+            return replace(request, masks=is_as_received if masks is None else masks)
         name = exchange.summary.provider
         provider = self._catalog.providers.get(name)
         if not name:
@@ -68,8 +68,8 @@ class ResendSources:
             message = f"the client's credential for {name} is not on record"
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)
-        asked = replace(again(exchange), masks=bool(masks))
-        return asked if body is None else _with_body(asked, body)
+        request = replace(again(exchange), masks=bool(masks))
+        return request if body is None else _with_body(request, body)
 
     def _need_key(self, provider: Provider) -> None:
         if not self._has_key(provider):
@@ -98,17 +98,17 @@ class Resender:
         exchange = await load_exchange(self._store, summary)
         return await self.send(self._means.request_for(exchange, model=model, body=body, masks=masks))
 
-    async def send(self, asked: ClientRequest) -> str:
+    async def send(self, request: ClientRequest) -> str:
         """Send a request that no client waits for; the answer is its exchange's id, as soon as that is on record."""
-        asked = replace(asked, received=self._clock.monotonic())
+        request = replace(request, received=self._clock.monotonic())
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[str] = loop.create_future()
 
-        def on_fact(noted: FactEntry) -> None:
+        def on_fact(entry: FactEntry) -> None:
             if not begun.done():
-                begun.set_result(noted.exchange)
+                begun.set_result(entry.exchange)
 
-        task = loop.create_task(self._send(asked, on_fact))
+        task = loop.create_task(self._send(request, on_fact))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
@@ -125,27 +125,27 @@ class Resender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _send(self, asked: ClientRequest, noted: FactObserver) -> None:
+    async def _send(self, request: ClientRequest, observer: FactObserver) -> None:
         try:
-            async with await self._relay.start(asked, noted) as relayed:
-                await read_answer(relayed, asked.dialect, _unheard)
+            async with await self._relay.start(request, observer) as relayed:
+                await read_answer(relayed, request.dialect, _unheard)
         except Fault as fault:
-            _LOG.info("the replay of %s failed: %s", asked.origin, fault.message)  # the record says the same
+            _LOG.info("the replay of %s failed: %s", request.origin, fault.message)  # the record says the same
 
 
 def _unheard(_event: StreamEvent) -> None:
     """The record holds the answer."""
 
 
-def _with_body(asked: ClientRequest, body: bytes) -> ClientRequest:
+def _with_body(request: ClientRequest, body: bytes) -> ClientRequest:
     """The same request with exactly this body; model and stream flag are read from it where the dialect has them."""
     document = decode(body)
     if not isinstance(document, dict):
         raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send the request as one JSON object.")
-    if dialect(asked.dialect).model_in_path:
-        return replace(asked, body=body)
+    if dialect(request.dialect).model_in_path:
+        return replace(request, body=body)
     model = document.get("model")
     if not isinstance(model, str) or not model:
         hint = 'Say which model is to answer: {"model": "…"}.'
         raise Fault(Code.INVALID_REQUEST, "the body names no model", hint=hint)
-    return replace(asked, body=body, model=model, is_stream=document.get("stream") is True)
+    return replace(request, body=body, model=model, is_stream=document.get("stream") is True)

@@ -208,14 +208,14 @@ class Responder:
         return Reply(), self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
 
     def _translate_whole(self, exchange: Exchange, body: "_Body", outbound: Outbound) -> tuple[Reply, ClientResponse]:
-        asked = exchange.request
+        request = exchange.request
         if body.trouble:
             raise unreadable(body.trouble)
         try:
             translation = translate_reply(
                 body.plain,
                 exchange.choice.dialect,
-                asked.dialect,
+                request.dialect,
                 client=self._client(exchange, outbound, 0),
                 request=outbound.client,
             )
@@ -226,7 +226,7 @@ class Responder:
         if translation.report.losses:
             exchange.losses += len(translation.report.losses)
             digest = exchange.recorder.keep_body(translation.data)
-            exchange.recorder.record_translation(asked.dialect, digest, translation.report)
+            exchange.recorder.record_translation(request.dialect, digest, translation.report)
         exchange.end_response(FinishedEnd(translation.reply))
         headers = [(b"content-type", b"application/json")]
         shown = client_response.without(translation.data, exchange.secrets)
@@ -237,18 +237,18 @@ class Responder:
     def _tap(
         self, exchange: Exchange, response: Response, outbound: Outbound, *, is_framed: bool
     ) -> VerbatimTap | TranslatingTap:
-        choice, asked = exchange.choice, exchange.request
+        choice, request = exchange.choice, exchange.request
         decoder = decoder_for(response.header("content-encoding"))
-        if choice.dialect == asked.dialect:
+        if choice.dialect == request.dialect:
             masking = FrameMasking(exchange.secrets) if is_framed else Masking(exchange.secrets)
             # A client that asked for no stream does not look for an error in one.
-            is_read = is_framed and asked.is_stream
+            is_read = is_framed and request.is_stream
             return VerbatimTap(exchange, choice.dialect, masking=masking, decoder=decoder, is_framed=is_read)
         assert outbound.client is not None
-        tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
+        tokens = self._counter.at_once(choice, outbound.client, len(request.body))
         translation = StreamTranslation(
             choice.dialect,
-            asked.dialect,
+            request.dialect,
             client=self._client(exchange, outbound, tokens),
             request=outbound.client,
         )

@@ -47,43 +47,46 @@ class Router:
         return choice
 
 
-def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelChoice:
+def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
     """The provider and the model of a request. The first of these that applies: the provider that its path names, a
     route, a provider that serves the model, the home of its dialect, the embedded model.
 
     Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
     """
-    arriving: DialectName = asked.dialect  # type: ignore[assignment] # the server knows no others
-    if asked.provider:
-        return _with_own(_provider_in_path(catalog, asked, arriving), asked, has_key, is_implied=False)
+    arriving: DialectName = request.dialect  # type: ignore[assignment] # the server knows no others
+    if request.provider:
+        return _with_own(_provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:
         choice = choose(
-            catalog, asked.model, has_key=lambda provider: has_key(provider) or has_credential(asked), arriving=arriving
+            catalog,
+            request.model,
+            has_key=lambda provider: has_key(provider) or has_credential(request),
+            arriving=arriving,
         )
     except Fault as fault:
         if fault.code is not Code.MODEL_UNKNOWN:
             raise
-        return _home(catalog, asked, arriving, has_key, fault)
+        return _home(catalog, request, arriving, has_key, fault)
     if choice.route is not None or choice.provider.embedded:
-        return _with_own(choice, asked, has_key, is_implied=False)
-    if has_key(choice.provider) or has_credential(asked):
-        return _with_own(choice, asked, has_key, is_implied=True)
-    return _home(catalog, asked, arriving, has_key, None)
+        return _with_own(choice, request, has_key, is_implied=False)
+    if has_key(choice.provider) or has_credential(request):
+        return _with_own(choice, request, has_key, is_implied=True)
+    return _home(catalog, request, arriving, has_key, None)
 
 
-def credential(asked: ClientRequest, first: str = "") -> str:
+def credential(request: ClientRequest, first: str = "") -> str:
     """The client's credential without its scheme; empty where it sends none. `first` is the header to look at first."""
-    named = asked.headers_by_name()
+    named = request.headers_by_name()
     for name in (first, *CREDENTIAL_HEADERS):
         if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
             return value
-    keys = (unquote(piece.partition("=")[2]) for name, piece in parameters(asked.query) if is_secret_parameter(name))
+    keys = (unquote(piece.partition("=")[2]) for name, piece in parameters(request.query) if is_secret_parameter(name))
     return next((key for key in keys if key != PLACEHOLDER), "")
 
 
-def has_credential(asked: ClientRequest) -> bool:
+def has_credential(request: ClientRequest) -> bool:
     """Whether the client sends a credential."""
-    return _shows(asked.headers, asked.query)
+    return _shows(request.headers, request.query)
 
 
 @lru_cache(maxsize=512)
@@ -91,47 +94,47 @@ def _shows(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _provider_in_path(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
-    if asked.provider not in catalog.providers:
+def _provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
+    if request.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
             Code.MODEL_UNKNOWN,
-            f"there is no provider {asked.provider!r}; known are {known}",
+            f"there is no provider {request.provider!r}; known are {known}",
             hint="Correct the base URL: what stands behind /p/ is the name of a provider.",
             status=404,
         )
-    return _choice(catalog, asked.provider, asked.model, arriving)
+    return _choice(catalog, request.provider, request.model, arriving)
 
 
 def _home(
-    catalog: Catalog, asked: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
+    catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
 ) -> ModelChoice:
     # Homes that a user configures come after the built-in ones, and take precedence.
     homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
     for name in reversed(homes):
-        if has_key(catalog.providers[name]) or has_credential(asked):
-            return _with_own(_choice(catalog, name, asked.model, arriving), asked, has_key, is_implied=True)
+        if has_key(catalog.providers[name]) or has_credential(request):
+            return _with_own(_choice(catalog, name, request.model, arriving), request, has_key, is_implied=True)
     for name, provider in catalog.providers.items():
         if provider.embedded:
             return _choice(catalog, name, provider.default_model, arriving)
     if homes:
-        return _choice(catalog, homes[-1], asked.model, arriving)
+        return _choice(catalog, homes[-1], request.model, arriving)
     raise unknown or Fault(
         Code.MODEL_UNKNOWN,
-        f"no provider with a key serves the model {asked.model!r}",
+        f"no provider with a key serves the model {request.model!r}",
         hint="Set a provider's key, or write a route for this model.",
     )
 
 
-def _with_own(choice: ModelChoice, asked: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
+def _with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
     """The same choice; the client's own credential is used where it was meant for this provider and no key is set.
 
     The configured key of a route is never replaced without notice.
     """
     provider = choice.provider
-    if has_key(provider) or not has_credential(asked) or provider.embedded:
+    if has_key(provider) or not has_credential(request) or provider.embedded:
         return choice
-    if is_implied or asked.dialect in provider.home:
+    if is_implied or request.dialect in provider.home:
         return replace(choice, provider=msgspec.structs.replace(provider, key_env=""))
     return choice
 

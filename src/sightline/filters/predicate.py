@@ -240,8 +240,8 @@ def is_filed(term: TopicTerm, path: tuple[str, ...]) -> bool:
     if not term.is_path:
         candidates = path if term.has_below else path[-1:]
         return any(fits(term.names[0], name) for name in candidates)
-    asked = len(term.names)
-    if len(path) < asked or (len(path) > asked and not term.has_below):
+    wanted = len(term.names)
+    if len(path) < wanted or (len(path) > wanted and not term.has_below):
         return False
     return all(fits(pattern, name) for pattern, name in zip(term.names, path, strict=False))
 

@@ -18,10 +18,10 @@ def refusal_response(spoken: str, fault: Fault, *, headers: Headers | None = Non
         details=fault.details,
     )
     status, body = dialect(spoken).write_error(with_hint)
-    said: Headers = [(b"content-type", b"application/json"), *(headers or [])]
+    response_headers: Headers = [(b"content-type", b"application/json"), *(headers or [])]
     if fault.retry_after is not None:
-        said.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))
-    return WebResponse(status, encode(body), said)
+        response_headers.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))
+    return WebResponse(status, encode(body), response_headers)
 
 
 def no_such_path(method: str, path: str) -> Fault:

@@ -129,13 +129,13 @@ class ListeningServer(uvicorn.Server):
             yield
             return
         loop = asyncio.get_running_loop()
-        asked = (signal.SIGINT, signal.SIGTERM)
-        for each in asked:
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for each in signals:
             loop.add_signal_handler(each, self.end, each)
         try:
             yield
         finally:
-            for each in asked:
+            for each in signals:
                 loop.remove_signal_handler(each)
 
 

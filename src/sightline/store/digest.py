@@ -148,12 +148,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """`asked` are the words since the last turn of the model, `system` the instructions, piece by piece, `thread` the
+    """`new_text` are the words since the last turn of the model, `system` the instructions in pieces, `thread` the
     fingerprints of the conversation's beginnings, `continues` the id of the reply that the request names as its last.
     `previous`, which takes a look at other exchanges, is the one that it continues."""
 
     title: str = ""
-    asked: str = ""
+    new_text: str = ""
     system: tuple[str, ...] = ()
     thread: tuple[bytes, ...] = ()
     is_side: bool = False
@@ -175,11 +175,11 @@ def digest_of(name: str, body: bytes) -> Digest:
 
 
 def _read(request: Request) -> Digest:
-    asked = _words(part for message in _new(request.messages) for part in message.parts)
+    new_words = _words(part for message in _new(request.messages) for part in message.parts)
     own = [message for message in request.messages if message.role == "user"]
     return Digest(
-        title=_title(own[-1:]) or _title(own) or _shorten(asked),
-        asked=asked,
+        title=_title(own[-1:]) or _title(own) or _shorten(new_words),
+        new_text=new_words,
         system=tuple(
             part.text
             for message in request.messages
@@ -249,7 +249,7 @@ def _words_of(part: Part) -> list[str]:
 
 def _unread(body: bytes) -> Digest:
     text = _clip(body.decode("utf-8", "replace"))
-    return Digest(title=_shorten(text), asked=text)
+    return Digest(title=_shorten(text), new_text=text)
 
 
 def _clip(text: str) -> str:
@@ -265,10 +265,10 @@ REQUEST, REPLY = 1, 2
 def to_read(facts: Iterable[FactEntry]) -> int:
     """What there is to read because of these facts."""
     todo = 0
-    for noted in facts:
-        if isinstance(noted.fact, Received):
+    for entry in facts:
+        if isinstance(entry.fact, Received):
             todo |= REQUEST
-        elif isinstance(noted.fact, ExchangeFinished | ExchangeFailed):
+        elif isinstance(entry.fact, ExchangeFinished | ExchangeFailed):
             todo |= REPLY
     return todo
 

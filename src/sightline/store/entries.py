@@ -160,7 +160,7 @@ _FRAME_DECODER = msgspec.msgpack.Decoder(list[_Packed])
 
 def pack_frames(codec: Codec, frames: Iterable[tuple[FactEntry, FrameArrived]]) -> bytes:
     """These frames of one exchange, with their numbers and times."""
-    return codec.pack(_ENCODER.encode([(noted.n, noted.at, frame.after, frame.data) for noted, frame in frames]))
+    return codec.pack(_ENCODER.encode([(entry.n, entry.at, frame.after, frame.data) for entry, frame in frames]))
 
 
 def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:

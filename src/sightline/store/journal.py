@@ -97,7 +97,7 @@ _EMPTIED_ABOVE = 1 << 20
 
 
 class EntryJournal:
-    """The journal of one process. `slot` is its own; `taken` are all slots that it owns, also those of ended processes.
+    """The journal of one process. `slot` is its own; `slots` are all slots that it owns, also those of ended processes.
 
     `torn` are the ends that could not be read when what was left was replayed.
     """
@@ -111,7 +111,7 @@ class EntryJournal:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._take_slots()
-            self._left = [path for slot in self.taken for path in self._segments(slot)]
+            self._left = [path for slot in self.slots for path in self._segments(slot)]
             self._number = max((_number(path) for path in self._segments(self.slot)), default=0) + 1
             self._file = self._open_segment(self._number)
         except OSError as error:
@@ -126,7 +126,7 @@ class EntryJournal:
         return next(iter(self._locks))
 
     @property
-    def taken(self) -> tuple[int, ...]:
+    def slots(self) -> tuple[int, ...]:
         """The slots whose entries are this process's to bring into the database."""
         return tuple(self._locks)
 
@@ -207,7 +207,7 @@ class EntryJournal:
         for path in self._left:
             path.unlink(missing_ok=True)
         self._left = []
-        for slot in self.taken[1:]:
+        for slot in self.slots[1:]:
             os.close(self._locks.pop(slot))
 
     def close(self, *, is_drained: bool) -> None:

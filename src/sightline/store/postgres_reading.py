@@ -90,22 +90,22 @@ async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entr
     entries: list[Entry] = []
     names: set[str] = set()
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        for noted in await _facts(connection, exchange):
-            for name in bodies_of(noted.fact):
+        for entry in await _facts(connection, exchange):
+            for name in bodies_of(entry.fact):
                 if name not in names and (body := await body_of(connection, codec, name)) is not None:
                     entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
                 names.add(name)
-            entries.append(noted)
+            entries.append(entry)
     return entries
 
 
 async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
     codec = Codec()
     plain = await connection.fetch(_FACTS, exchange)
-    noted = [FactEntry(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
+    entries = [FactEntry(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
     for row in await connection.fetch(_FRAMES, exchange):
-        noted += unpack_frames(codec, exchange, row["data"])
-    return sorted(noted, key=lambda each: each.n)
+        entries += unpack_frames(codec, exchange, row["data"])
+    return sorted(entries, key=lambda each: each.n)
 
 
 async def _question(connection: PostgresConnection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:

@@ -213,7 +213,7 @@ class PostgresDigests:
         title = storable(digest.title)
         await connection.execute(_TITLE, exchange, title, digest.is_side, thread, previous, continues)
         new = await self._new_instructions(connection, exchange, digest)
-        await self._note_words(connection, exchange, 0, "\n".join([*new, digest.asked]))
+        await self._note_words(connection, exchange, 0, "\n".join([*new, digest.new_text]))
 
     async def _note_id(self, connection: PostgresConnection, exchange: str, name: str) -> None:
         """What the reply is called; those that name it may have been read before it, by another replica."""
@@ -378,8 +378,8 @@ class PostgresSink:
                 frames.append((name, run[0][0].n, pack_frames(self._codec, run)))
         known: dict[str, list[FactEntry]] = {name: [] for name in fresh}
         for row in await connection.fetch(_FACTS_OF_MANY, list(fresh)):
-            noted = FactEntry(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
-            known[noted.exchange].append(noted)
+            entry = FactEntry(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
+            known[entry.exchange].append(entry)
         added = [each for facts in others.values() for each in facts]
         uses = {(each.exchange, sha256) for each in added for sha256 in bodies_of(each.fact)}
         await connection.executemany(

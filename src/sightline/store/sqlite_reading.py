@@ -103,12 +103,12 @@ class SqliteReader:
         entries: list[Entry] = []
         names: set[str] = set()
         with self._connection() as connection:
-            for noted in _facts(connection, codec, exchange):
-                for name in bodies_of(noted.fact):
+            for entry in _facts(connection, codec, exchange):
+                for name in bodies_of(entry.fact):
                     if name not in names and (body := body_of(connection, codec, name)) is not None:
                         entries.append(BodyEntry(name, body, _near(connection, name)))
                     names.add(name)
-                entries.append(noted)
+                entries.append(entry)
         return entries
 
     def close(self) -> None:
@@ -140,12 +140,12 @@ def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[
         if row is None:
             return []
         plain = connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", row)
-        noted = [FactEntry(exchange, n, at, fact_of(data)) for n, at, data in plain]
+        entries = [FactEntry(exchange, n, at, fact_of(data)) for n, at, data in plain]
         for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", row):
-            noted += unpack_frames(codec, exchange, data)
+            entries += unpack_frames(codec, exchange, data)
     finally:
         connection.execute("COMMIT")
-    return sorted(noted, key=lambda each: each.n)
+    return sorted(entries, key=lambda each: each.n)
 
 
 def _near(connection: sqlite3.Connection, sha256: str) -> str:

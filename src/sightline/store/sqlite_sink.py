@@ -130,7 +130,7 @@ class SqliteDigests:
         digest = digest_of(dialect, body)
         new = self._new_instructions(seq, digest)
         if not is_noted:
-            self._note_words(2 * seq, "\n".join([*new, digest.asked]) if new else digest.asked)
+            self._note_words(2 * seq, "\n".join([*new, digest.new_text]) if new else digest.new_text)
         return DigestColumns(
             storable(digest.title),
             digest.is_side,
@@ -317,11 +317,11 @@ class SqliteSink:
 
     def _add(self, exchange: str, facts: list[FactEntry]) -> None:
         known = self._known.get(exchange) or (_Known() if facts[0].n == 0 else self._load_known(exchange))
-        fresh = sorted((noted for noted in facts if noted.n >= known.next_n), key=_number)
+        fresh = sorted((entry for entry in facts if entry.n >= known.next_n), key=_number)
         if not fresh:
             return
-        frames = [(noted, noted.fact) for noted in fresh if isinstance(noted.fact, FrameArrived)]
-        others = [noted for noted in fresh if not isinstance(noted.fact, FrameArrived)]
+        frames = [(entry, entry.fact) for entry in fresh if isinstance(entry.fact, FrameArrived)]
+        others = [entry for entry in fresh if not isinstance(entry.fact, FrameArrived)]
         known.facts += others
         known.next_n = fresh[-1].n + 1
         summary = summary_of(exchange, known.facts, self._prices)
@@ -332,7 +332,7 @@ class SqliteSink:
             self._add(exchange, facts)
             return
         seq = known.seq
-        self._facts += [(seq, noted.n, noted.at, _ENCODER.encode(noted.fact)) for noted in others]
+        self._facts += [(seq, entry.n, entry.at, _ENCODER.encode(entry.fact)) for entry in others]
         if frames:
             self._frames.append((seq, frames[0][0].n, pack_frames(self._codec, frames)))
         self._note_uses(known, others)
@@ -378,11 +378,11 @@ class SqliteSink:
         return todo, _NO_DIGEST
 
     def _store_reply(self, known: _Known, reply: ReplyText) -> None:
-        name = reply.reply_id if names_replies(reply_dialect([noted.fact for noted in known.facts])) else ""
+        name = reply.reply_id if names_replies(reply_dialect([entry.fact for entry in known.facts])) else ""
         self._digests.reply(known.seq, reply.words, name)
 
     def _note_uses(self, known: _Known, facts: list[FactEntry]) -> None:
-        names = {name for noted in facts for name in bodies_of(noted.fact)} - known.bodies
+        names = {name for entry in facts for name in bodies_of(entry.fact)} - known.bodies
         numbers = {name: number for name in names if (number := self._bodies.number(name)) is not None}
         known.bodies |= numbers.keys()
         self._uses += [(known.seq, number) for number in numbers.values()]

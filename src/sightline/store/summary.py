@@ -145,10 +145,10 @@ PriceList: TypeAlias = Callable[[str, str], Prices | None]
 def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
     """One line for the exchange with these facts, in their order; frames may be left out."""
     summary, sent = Summary(id=exchange, at=0.0), ""
-    for noted in facts:
-        if isinstance(noted.fact, AttemptStarted):
-            sent = noted.fact.model
-        summary = _step(summary, noted, sent, prices)
+    for entry in facts:
+        if isinstance(entry.fact, AttemptStarted):
+            sent = entry.fact.model
+        summary = _step(summary, entry, sent, prices)
     return summary if digest is None else with_digest(summary, digest)
 
 
@@ -172,11 +172,11 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             assert_never(unreachable)
 
 
-def _step(summary: Summary, noted: FactEntry, sent: str, prices: PriceList) -> Summary:
-    match noted.fact:
+def _step(summary: Summary, entry: FactEntry, sent: str, prices: PriceList) -> Summary:
+    match entry.fact:
         case Received() as fact:
             return msgspec.structs.replace(
-                summary, at=noted.at, dialect=fact.dialect, model=fact.model, session=fact.session,
+                summary, at=entry.at, dialect=fact.dialect, model=fact.model, session=fact.session,
                 client=fact.client, path=fact.path, is_stream=fact.is_stream, origin=fact.origin,
             )  # fmt: skip
         case Translated() as fact:

@@ -171,7 +171,7 @@ class RecordWriter:
     def _end_interrupted(self) -> bool:
         unfinished: list[Unfinished] = []
         try:
-            if not self._retry(lambda: unfinished.extend(self._sink.claim_open_exchanges(self._journal.taken))):
+            if not self._retry(lambda: unfinished.extend(self._sink.claim_open_exchanges(self._journal.slots))):
                 return False
         except Exception:  # noqa: BLE001 - the one thread that writes must not die of what another has left
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")

@@ -107,8 +107,8 @@ def span(
 
     `place` is the trace and the span that it is below, and `conversation` whose it is, where a run knows.
     """
-    received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
-    attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
+    received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
+    attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
     end = facts[-1].fact
     trace, parent = place or _place(received, facts[0].exchange)
     values: dict[str, Json] = {
@@ -140,8 +140,8 @@ def span(
 
 def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
     """What was done, and by whom: the attributes that spans and metrics share."""
-    received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
-    attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
+    received = next(entry.fact for entry in facts if isinstance(entry.fact, Received))
+    attempt = next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
     address, port = ("", None) if attempt is None else _server(attempt.url)
     spoken = find_dialect((attempt or received).dialect)
     return {
@@ -215,7 +215,7 @@ def _content(
         values["gen_ai.input.messages"] = _text(input_messages(request))
         options: JsonObject = msgspec.to_builtins(request.options)
         values |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
-    reply = _reply(spoken, (noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived)))
+    reply = _reply(spoken, (entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)))
     if reply is not None:
         values["gen_ai.response.id"] = reply.id
         values["gen_ai.output.messages"] = _text([output_message(choice) for choice in reply.choices])

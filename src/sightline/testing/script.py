@@ -14,7 +14,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
-from sightline.dialects.paths import served_dialects
+from sightline.dialects.paths import provider_dialects
 from sightline.dialects.registry import DEFAULT, dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
@@ -116,7 +116,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if each != dialect_name:
                 hint = "A capture is played as it came; deltas can be said in any dialect."
                 raise Fault(Code.USAGE, f"{name} is a stream of {each}, not of {dialect_name}", hint=hint)
-        served = [each.name for each in served_dialects()]
+        served = [each.name for each in provider_dialects()]
         if dialect_name not in served:
             raise Fault(
                 Code.USAGE, f"no model speaks {dialect_name!r}", hint=f"Those that do speak: {', '.join(served)}."
@@ -211,7 +211,7 @@ def _dialect_of(data: bytes, name: str) -> str:
         except Fault:
             continue
         if isinstance(value, dict):
-            for each in served_dialects():
+            for each in provider_dialects():
                 if each.owns_frame(value):
                     return each.name
     raise Fault(Code.USAGE, f"{name} is neither a script nor a captured stream", hint=_HINT)

@@ -83,8 +83,8 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
     if prices is None or not usage.input_tokens or usage.output_tokens is None:
         return None  # a prompt of 0 tokens is one that was not counted
     long = prices.long if prices.long is not None and usage.input_tokens > prices.long.above else None
-    fresh, said = _price(prices, long, "input"), _price(prices, long, "output")
-    if fresh is None or said is None:
+    fresh, output = _price(prices, long, "input"), _price(prices, long, "output")
+    if fresh is None or output is None:
         return None
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     for_an_hour = min(usage.cache_write_1h_tokens or 0, written)
@@ -98,7 +98,7 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
         (cached, fresh if reading is None else reading),
         (written - for_an_hour, fresh if writing is None else writing),
         (for_an_hour, fresh * _AN_HOUR if keeping is None else keeping),
-        (usage.output_tokens, said),
+        (usage.output_tokens, output),
     )
     is_bound = (reading is None and cached > 0) or (keeping is None and for_an_hour > 0)
     return Cost(sum(count * price for count, price in parts) / _MILLION, is_bound=is_bound)

@@ -129,10 +129,10 @@ class MessageCounter:
         return between(0, 0, len(signature) / _LETTERS_OF_A_SEALED_TOKEN) if signature else NOTHING
 
     def _call(self, part: ToolCall) -> Estimate:
-        said = self._texts.count(part.name) + self._texts.count(part.arguments)
+        estimate = self._texts.count(part.name) + self._texts.count(part.arguments)
         # The arguments are put into the provider's own form: JSON loses its braces and quotes in some, gains in others.
-        said = between(said.low * 0.6, said.tokens, said.high * 1.25, said.how)
-        return said + between(*self._rules.call) + self._signature(part.signature)
+        estimate = between(estimate.low * 0.6, estimate.tokens, estimate.high * 1.25, estimate.how)
+        return estimate + between(*self._rules.call) + self._signature(part.signature)
 
     def _result(self, part: ToolResult) -> Estimate:
         total = between(*self._rules.result)

@@ -86,7 +86,7 @@ class Boundary(Generic[T]):
         self._room = room
         self._items: list[T] = []
         self._start = 0
-        self._taken = 0
+        self._cost_included = 0
 
     @property
     def items(self) -> Sequence[T]:
@@ -100,17 +100,17 @@ class Boundary(Generic[T]):
         return self._start
 
     @property
-    def taken(self) -> int:
+    def cost_included(self) -> int:
         """The cost of all that are included."""
         self._settle()
-        return self._taken
+        return self._cost_included
 
     def replace(self, items: list[T], cost: Callable[[T], int] | None = None) -> None:
         """Another list, or the same one by other costs."""
         self._cost = cost or self._cost
         self._items = items
         self._start = len(items)
-        self._taken = 0
+        self._cost_included = 0
 
     def resize(self, room: int) -> None:
         """There is so much room now."""
@@ -120,14 +120,14 @@ class Boundary(Generic[T]):
         """One more, in front of the one at this place."""
         self._items.insert(index, item)
         if index > self._start or index == len(self._items) - 1:
-            self._taken += self._cost(item)
+            self._cost_included += self._cost(item)
         else:
             self._start += 1
 
     def remove(self, index: int) -> None:
         """One less."""
         if index >= self._start:
-            self._taken -= self._cost(self._items[index])
+            self._cost_included -= self._cost(self._items[index])
         else:
             self._start -= 1
         del self._items[index]
@@ -135,15 +135,15 @@ class Boundary(Generic[T]):
     def change(self, index: int, item: T) -> None:
         """Another one in this place."""
         if index >= self._start:
-            self._taken += self._cost(item) - self._cost(self._items[index])
+            self._cost_included += self._cost(item) - self._cost(self._items[index])
         self._items[index] = item
 
     def _settle(self) -> None:
-        while self._taken > self._room and self._start < len(self._items):
-            self._taken -= self._cost(self._items[self._start])
+        while self._cost_included > self._room and self._start < len(self._items):
+            self._cost_included -= self._cost(self._items[self._start])
             self._start += 1
-        while self._start and self._taken + (cost := self._cost(self._items[self._start - 1])) <= self._room:
-            self._taken += cost
+        while self._start and self._cost_included + (cost := self._cost(self._items[self._start - 1])) <= self._room:
+            self._cost_included += cost
             self._start -= 1
 
 

@@ -22,7 +22,7 @@ class AsgiScope(TypedDict):
     extensions: NotRequired[dict[str, set[Task[object]]]]
 
 
-class Heard(TypedDict):
+class RequestEvent(TypedDict):
     """A piece of the request's body, or the end of the connection."""
 
     type: Literal["http.request", "http.disconnect"]
@@ -46,7 +46,7 @@ class ResponseChunk(TypedDict):
     more_body: bool
 
 
-Receive: TypeAlias = Callable[[], Awaitable[Heard]]
+Receive: TypeAlias = Callable[[], Awaitable[RequestEvent]]
 
 
 class Send(Protocol):

@@ -81,12 +81,12 @@ class SecretBytes:
         tail = data[window:]
         half = _HALF.search(tail)
         end = len(tail) if half is None else half.start()
-        said = tail[:end]
+        piece = tail[:end]
         starts: Sequence[int] = range(end)
-        if b"\\" in said or b"%" in said:
-            said, starts = _undo_escapes(said)
+        if b"\\" in piece or b"%" in piece:
+            piece, starts = _undo_escapes(piece)
         places = [end] if half is not None else []
-        places += [starts[at] for secret in self._plain if (at := _prefix_at(said, secret)) is not None]
+        places += [starts[at] for secret in self._plain if (at := _prefix_at(piece, secret)) is not None]
         return window + min(places, default=len(tail))
 
 
@@ -179,12 +179,12 @@ def _any_case(digits: str) -> str:
 
 def _undo_escapes(data: bytes) -> tuple[bytes, Sequence[int]]:
     """The bytes with their escapes undone, and where each of the result stood."""
-    said, starts = bytearray(), list[int]()
+    decoded, starts = bytearray(), list[int]()
     for token in _TOKEN.finditer(data):
         plain = _undone(token[0])
-        said += plain
+        decoded += plain
         starts += [token.start()] * len(plain)
-    return bytes(said), starts
+    return bytes(decoded), starts
 
 
 def _undone(token: bytes) -> bytes:
@@ -198,13 +198,13 @@ def _undone(token: bytes) -> bytes:
     return _CONTROLS.get(mark) or mark or b"\\" * ((len(token) + 1) // 2)
 
 
-def _prefix_at(said: bytes, secret: bytes) -> int | None:
+def _prefix_at(data: bytes, secret: bytes) -> int | None:
     """The first place at the end of these bytes from which on they are the beginning of the secret."""
-    at = said.find(secret[:1], max(0, len(said) - len(secret) + 1))
+    at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
     while at >= 0:
-        if secret.startswith(said[at:]):
+        if secret.startswith(data[at:]):
             return at
-        at = said.find(secret[:1], at + 1)
+        at = data.find(secret[:1], at + 1)
     return None
 
 
@@ -233,7 +233,7 @@ def _redact_value(value: Json, forms: SecretForms) -> Json:
 
 
 _SHORTEST_OF_CLIENTS = 8
-"""People who need no key send a word in its place, and that word may stand in any answer."""
+"""A client without a key often sends a placeholder word, and a short word may occur in any answer."""
 
 _USER = re.compile(r"(?<=://)[^/@\s?#]+@")
 
@@ -268,7 +268,7 @@ class Redaction:
         return _USER.sub(f"{MASK}@", text) if "@" in text else text
 
     def words(self, text: str) -> str:
-        """What somebody said; an address in it stays as it is."""
+        """Mask the secrets in a text; an address in it stays as it is."""
         return text if self._forms is None else self._forms.mask(text)
 
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

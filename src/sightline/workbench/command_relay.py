@@ -27,9 +27,9 @@ from sightline.exchange.relay_messages import (
     read_wait_call,
     write_call,
     write_changes,
+    write_fact_entry,
     write_fault,
     write_frame,
-    write_noted,
 )
 from sightline.model.exchange import Released
 from sightline.store.entries import FactEntry
@@ -127,12 +127,12 @@ class CommandCalls:
     async def wait(self, receive: Receive, send: Send) -> None:
         """Report how long a request must wait."""
         try:
-            asked = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
+            wait_call = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
         now = self._relays.clock.now()
-        wait = self._relays.ledger.wait(asked.provider, asked.model, asked.tokens, now, asked.facts)
+        wait = self._relays.ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
         await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
@@ -155,12 +155,12 @@ class CommandCalls:
             writing.cancel()
 
     async def _relay_call(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
-        asked = replace(call.asked, received=self._relays.clock.monotonic())
+        request = replace(call.asked, received=self._relays.clock.monotonic())
 
-        def on_noted(noted: FactEntry) -> None:
-            outbox.put_nowait(_fact(noted, relay, asked.body))
+        def on_recorded(entry: FactEntry) -> None:
+            outbox.put_nowait(_fact(entry, relay, request.body))
 
-        async with await relay.start(asked, on_noted) as relayed:
+        async with await relay.start(request, on_recorded) as relayed:
             fault = relayed.fault
             error = None if fault is None else write_fault(fault)
             outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), error))
@@ -185,10 +185,10 @@ async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
     await send(response_body(b"", more=False))
 
 
-def _fact(noted: FactEntry, relay: Relay, asked: bytes) -> FactFrame:
+def _fact(entry: FactEntry, relay: Relay, sent_body: bytes) -> FactFrame:
     """A fact as a frame. If the user released another body than the command's, that body is included."""
-    hold = relay.holds.find(noted.exchange) if isinstance(noted.fact, Released) else None
-    if hold is None or hold.draft.data == asked:
-        return FactFrame(write_noted(noted))
-    changes = tuple(change for each in changes_while_held(relay.holds, noted) for change in each)
-    return FactFrame(write_noted(noted), hold.draft.data, hold.phase, write_changes(changes))
+    hold = relay.holds.find(entry.exchange) if isinstance(entry.fact, Released) else None
+    if hold is None or hold.draft.data == sent_body:
+        return FactFrame(write_fact_entry(entry))
+    changes = tuple(change for each in changes_while_held(relay.holds, entry) for change in each)
+    return FactFrame(write_fact_entry(entry), hold.draft.data, hold.phase, write_changes(changes))

@@ -69,7 +69,7 @@ def line(summary: Summary) -> JsonObject:
 
 def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
     """One exchange with all its facts; with `has_frames` also the bytes of its answer."""
-    happened = [noted.fact for noted in facts]
+    happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = Hashes(
         _last(fact.sha256 for fact in happened if isinstance(fact, Received)),
@@ -80,7 +80,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
         additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
         hashes=hashes,
-        facts=tuple(fact_shown(noted, has_data=has_frames) for noted in facts),
+        facts=tuple(fact_shown(entry, has_data=has_frames) for entry in facts),
         thread=Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
@@ -120,11 +120,11 @@ def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
     )
 
 
-def fact_shown(noted: FactEntry, *, has_data: bool = True) -> JsonObject:
+def fact_shown(entry: FactEntry, *, has_data: bool = True) -> JsonObject:
     """A fact with its number and time. The bytes of a frame are in base64, since they may end inside a character; they
     can be left out."""
-    fact = noted.fact
-    shown: JsonObject = {"n": noted.n, "at": noted.at}
+    fact = entry.fact
+    shown: JsonObject = {"n": entry.n, "at": entry.at}
     if isinstance(fact, FrameArrived):
         shown |= {"kind": "frame", "after": fact.after, "size": len(fact.data)}
         return shown | {"data": base64.b64encode(fact.data).decode()} if has_data else shown
@@ -166,7 +166,7 @@ def original_sha256(facts: list[Fact]) -> str:
 
 def reply_of(facts: list[FactEntry]) -> bytes:
     """The provider's answer so far, byte for byte."""
-    return b"".join(noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived))
+    return b"".join(entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived))
 
 
 def _last(hashes: Iterable[str]) -> str | None:
@@ -214,7 +214,7 @@ class Showing:
         sent = await self._load_sent(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
-        look = await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
+        look = await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
         return shown | self._over(look, facts)
 
     def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
@@ -245,7 +245,7 @@ class Showing:
         )
 
     def _over(self, look: DocumentState, facts: list[FactEntry]) -> Shown:
-        counted = tokens([noted.fact for noted in facts], look.budget)
+        counted = tokens([entry.fact for entry in facts], look.budget)
         return {
             "can_undo": False,
             "can_redo": False,
@@ -258,7 +258,7 @@ class Showing:
 
     async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
-        body = await self._records.store.body(body_sha256([noted.fact for noted in facts]))
+        body = await self._records.store.body(body_sha256([entry.fact for entry in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
     # --- the reply ---
@@ -270,7 +270,7 @@ class Showing:
         text = raw[:MOST_RAW].decode("utf-8", "replace")
         came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
         events = _answer_events(came)
-        written = [noted.fact.sha256 for noted in facts if isinstance(noted.fact, Answered)]
+        written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
         by_hand = await self._records.store.body(written[-1]) if written else None
         if by_hand is not None:
             value = decode(by_hand)
@@ -300,7 +300,7 @@ class Showing:
         sent = await self._load_sent(await self._records.summary(exchange, facts), facts)
         if sent is None:
             raise _body_missing(exchange)
-        return await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
+        return await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
 
     async def _before(self, exchange: str, against: str, draft: Draft, hold: Hold | None) -> Draft:
         if against == "original":
@@ -316,7 +316,7 @@ class Showing:
         return other
 
     async def _original(self, exchange: str, draft: Draft) -> Draft:
-        facts = [noted.fact for noted in await self._records.facts(exchange)]
+        facts = [entry.fact for entry in await self._records.facts(exchange)]
         body = await self._records.store.body(original_sha256(facts))
         if body is None:
             raise _body_missing(exchange)
@@ -325,7 +325,7 @@ class Showing:
 
 def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
     """The events of an answer. One without an end is still arriving; it is not treated as aborted."""
-    is_whole = any(isinstance(noted.fact, Held) and noted.fact.phase == "tool_calls" for noted in came.facts)
+    is_whole = any(isinstance(entry.fact, Held) and entry.fact.phase == "tool_calls" for entry in came.facts)
     if is_whole or came.end is not None:
         return came.events()
     hearing = ReplyDecoder(dialect(came.spoken))

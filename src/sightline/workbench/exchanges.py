@@ -75,7 +75,7 @@ class Exchanges:
             data = hold.draft.data if named == "sent" else hold.draft.original
             return replies.data(data, b"application/json")
         facts = await self._records.facts(exchange)
-        happened = [noted.fact for noted in facts]
+        happened = [entry.fact for entry in facts]
         match named:
             case "sent":
                 sha256 = body_sha256(happened)
@@ -194,14 +194,14 @@ class Replays:
 
 
 async def _read_replay(receive: Receive) -> tuple[str, bytes | None, bool | None]:
-    asked = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
-    if asked.model and asked.body is not UNSET:
+    replay = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
+    if replay.model and replay.body is not UNSET:
         raise _wrong("model and body cannot be combined")
     try:
-        body = None if asked.body is UNSET else asked.body.encode()
+        body = None if replay.body is UNSET else replay.body.encode()
     except UnicodeEncodeError:
         raise _wrong("the body has half a surrogate pair, which UTF-8 cannot encode") from None
-    return asked.model or "", body, None if asked.masks is UNSET else asked.masks
+    return replay.model or "", body, None if replay.masks is UNSET else replay.masks
 
 
 def _wrong(message: str) -> Fault:

@@ -66,10 +66,10 @@ class HoldDecisions:
             hold = await expand(self._holds, self._records, exchange)
         else:
             hold = self._holds.edit(exchange, operation(wanted))
-        asked = one(parse_qs(query), "changed")
-        if asked in ("", "0"):
+        changed = one(parse_qs(query), "changed")
+        if changed in ("", "0"):
             return await self._showing.view(exchange)
-        is_known = asked in ("1", before.draft.sha256)
+        is_known = changed in ("1", before.draft.sha256)
         return self._showing.hold_change(hold, self._viewing.now(hold), before if is_known else None)
 
     async def release(self, exchange: str, receive: Receive) -> HoldDecided:

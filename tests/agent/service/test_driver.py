@@ -245,7 +245,7 @@ def test_to_stop_at_once_while_the_model_speaks_keeps_what_it_said(tmp_path: Pat
         upstream.script = [begins(reply(Text("Half of"), count(1)), came)]
         heard = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(heard=lambda _event: heard.set()))
+            task = group.create_task(stage.run(on_event=lambda _event: heard.set()))
             await came.wait()
             await heard.wait()
             stage.runner.stop("r_1", now=True)
@@ -505,7 +505,7 @@ def test_a_run_that_is_left_with_its_last_word_has_ended(tmp_path: Path) -> None
             if isinstance(event, TextReceived):
                 stage.runner.leave("r_1")
 
-        ended = await stage.run(heard=heard)
+        ended = await stage.run(on_event=heard)
         assert ended.why == "answered"
 
     play(story, tmp_path)

@@ -126,7 +126,7 @@ def test_only_the_first_request_is_opened_otherwise(tmp_path: Path) -> None:
         heard: list[str] = []
         opening = Opening(hold=True, waits=False, budgeted=({"stage": "attempt"},))
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(stage.run(opening=opening, noted=lambda noted: heard.append(noted.exchange)))
+            task = group.create_task(stage.run(opening=opening, on_recorded=lambda entry: heard.append(entry.exchange)))
             release(stage, await held(stage, 1))
         assert (task.result().why, set(heard)) == ("answered", {"x_001", "x_002"})
         await stage.store.settle()

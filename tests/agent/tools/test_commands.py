@@ -49,7 +49,7 @@ def test_all_that_runs_ends_when_it_is_closed() -> None:
                     ("/bin/sh", "-c", "echo here; exec sleep 600"),
                     folder=Path("/"),
                     timeout=60,
-                    heard=lambda fd, data: begun.release(),
+                    on_output=lambda fd, data: begun.release(),
                 )
             )
             for _ in range(3)

@@ -18,7 +18,7 @@ from sightline.chat.api.refusals import OWN_CODES, not_there, refusal, refusing,
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.filters.parsing import parse
-from sightline.web.asgi import Heard, Receive, WebResponse
+from sightline.web.asgi import Receive, RequestEvent, WebResponse
 from sightline.web.bodies import Nothing, read_body
 from sightline.web.routes import ApiCall
 from tests.chat.api.http_stage import ChatDesk, chat_desk
@@ -194,7 +194,7 @@ def test_a_handlers_fault_is_its_answer() -> None:
     async def handler(_call: ApiCall) -> object:
         raise not_there("pair", "p")
 
-    async def receive() -> Heard:
+    async def receive() -> RequestEvent:
         return {"type": "http.disconnect"}
 
     async def asked() -> object:
@@ -217,7 +217,7 @@ def test_a_row_says_where_it_begins_in_the_words_of_the_query() -> None:
 
 
 def saying(data: bytes) -> Receive:
-    async def receive() -> Heard:
+    async def receive() -> RequestEvent:
         return {"type": "http.request", "body": data}
 
     return receive

@@ -39,7 +39,7 @@ def test_nothing_to_say_is_nothing_to_send() -> None:
     with pytest.raises(Fault) as caught:
         planned(view_of(history_of()), " ")
     assert caught.value.code is Code.INVALID_REQUEST
-    assert plan_of(view_of(history_of()), "", (Image(Link("https://example.org/a.png")),)).asked.parts
+    assert plan_of(view_of(history_of()), "", (Image(Link("https://example.org/a.png")),)).user_message.parts
 
 
 def test_what_happens_afterwards_does_not_change_a_plan() -> None:

@@ -354,7 +354,7 @@ def test_there_are_no_tools_without_a_runner(tmp_path: Path) -> None:
         with pytest.raises(Fault, match="no tools hands, feet here"):
             await DirectAnswerer(stage.engine).tools(("hands", "feet"))
         with pytest.raises(Fault, match="the run r_1 needs tools"):
-            await DirectAnswerer(stage.engine).take_up(
+            await DirectAnswerer(stage.engine).resume_run(
                 RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
             )
         assert await DirectAnswerer(stage.engine).result_of_run("r_1") is None

@@ -59,7 +59,7 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
         assert (pair.state, pair.answer.finish, results(pair)) == ("complete", "cancelled", ["1.1 done", ""])
         assert (await runner_of(stage).show(pair.run)).state == "interrupted"
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
-        assert await stage.service.sends.take_up(pair.id, pair.run)
+        assert await stage.service.sends.resume_run(pair.id, pair.run)
         so_far = stage.service.sends.so_far(pair.id)
         assert so_far is not None
         assert (so_far.run, len(so_far.messages)) == (pair.run, 3), "what it had come to is there from the beginning"
@@ -75,7 +75,7 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
         assert [call.key for call in workshop.tools.used] == ["1.1", "2.1", "2.1"]
         assert whole.answer.seconds is not None
         assert whole.exchange
-        assert not await stage.service.sends.take_up(pair.id, pair.run), "it has its answer"
+        assert not await stage.service.sends.resume_run(pair.id, pair.run), "it has its answer"
 
     play(story, tmp_path, **stories(workshop))
 
@@ -86,7 +86,7 @@ def test_it_can_be_broken_off_again(tmp_path: Path) -> None:
 
     async def story(stage: ChatStage) -> None:
         pair = await stopped(stage, slow)
-        assert await stage.service.sends.take_up(pair.id, pair.run)
+        assert await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.cancel()
         again = stage.pair(pair.id)
         assert (again.state, again.earlier, results(again)) == ("complete", (), ["1.1 done", ""])
@@ -104,7 +104,7 @@ def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
         stage.upstream.script = [begins(says("Half of it"))]
         stage.upstream._played = 0
         runner_of(stage).questions.tell(pair.run, {"2.1": "skip"})
-        assert await stage.service.sends.take_up(pair.id, pair.run)
+        assert await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.wait_until_idle()
         failed = stage.pair(pair.id)
         assert failed.trouble is not None
@@ -122,13 +122,13 @@ def test_what_keeps_it_from_going_on_is_told_and_changes_nothing_of_what_there_i
         pair = await stopped(stage, slow)
         workshop.trouble = Fault(Code.CONFIG, "no hands today")
         with pytest.raises(Fault, match="no hands"):
-            await stage.service.sends.take_up(pair.id, pair.run)
+            await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.wait_until_idle()
         left = stage.pair(pair.id)
         assert left.trouble is not None
         assert (left.state, left.trouble.message, results(left)) == ("error", "no hands today", ["1.1 done", ""])
         await stage.happen(PairsDeleted((pair.id,)))
-        assert not await stage.service.sends.take_up(pair.id, pair.run)
+        assert not await stage.service.sends.resume_run(pair.id, pair.run)
 
     play(story, tmp_path, **stories(workshop))
 
@@ -148,7 +148,7 @@ def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(tmp_path: P
         assert (left.state, left.trouble.code, left.run) == ("error", "interrupted", pair.run)
         assert results(left) == ["1.1 done", ""]
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
-        assert await fresh.sends.take_up(pair.id, pair.run)
+        assert await fresh.sends.resume_run(pair.id, pair.run)
         await fresh.sends.wait_until_idle()
         assert results(history.get(pair.id)) == ["1.1 done", "2.1 done"]
         # The same once more: this time its run had ended.
@@ -188,7 +188,7 @@ def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(tmp_path: Path) -> N
         runner.questions.tell(pair.run, {"2.1": "again"})
         await runner.resume(pair.run, workshop.tools)
         assert stage.pair(pair.id) == pair, "nobody has told it"
-        assert await stage.service.sends.take_up(pair.id, pair.run)
+        assert await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.wait_until_idle()
         assert stage.pair(pair.id).assistant_text == "Both done."
 
@@ -208,7 +208,7 @@ def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(tmp_path: Path
         assert stage.pair(pair.id).assistant_text == "Another."
         stage.upstream.script = [plays(says("Both done."))]
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
-        assert await stage.service.sends.take_up(pair.id, pair.run)
+        assert await stage.service.sends.resume_run(pair.id, pair.run)
         await stage.service.sends.wait_until_idle()
         whole = stage.pair(pair.id)
         assert (whole.assistant_text, [each.text for each in whole.earlier]) == ("Both done.", ["Another."])

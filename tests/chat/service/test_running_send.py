@@ -9,7 +9,7 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.recorder import FactObserver
 from sightline.model.tools import Tool
 from tests.chat.core.stage import answered
@@ -208,7 +208,7 @@ class Mistaken:
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         return ()
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: FactObserver) -> AnswerResult:
         raise ZeroDivisionError
 
 

@@ -25,7 +25,7 @@ from sightline.chat.service.chat_log import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
 from sightline.evals.service.progress import Telling
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.memory import Memory
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
@@ -167,7 +167,7 @@ class Handy:
             raise Fault(Code.CONFIG, "there is no such toolset")
         return (FunctionTool("grab"),)
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: Telling) -> AnswerResult:
         raise AssertionError
 
 

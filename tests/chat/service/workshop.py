@@ -6,6 +6,7 @@ from itertools import count as counting
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.run_answer import RunTools
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import KeptRules
 from sightline.agent.tools.hooks import Hooks
@@ -13,7 +14,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer, Equipment, ToolAnswerer
+from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -40,7 +41,7 @@ class Workshop:
         self.kept: KeptRules | None = None
         self.trouble: Fault | None = None
 
-    async def equip(self, toolsets: tuple[str, ...]) -> Equipment:
+    async def equip(self, toolsets: tuple[str, ...]) -> RunTools:
         self.opened.append(toolsets)
         if self.trouble is not None:
             raise self.trouble

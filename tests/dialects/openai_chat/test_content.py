@@ -124,5 +124,5 @@ def test_a_text_document_is_words():
 
 def test_a_structured_result_is_told_as_json():
     writer = ContentWriter(Report(), "gemini")
-    assert writer.structured_text(ToolResult("1", structured={"a": [1]})).text == '{"a":[1]}'
-    assert writer.structured_text(ToolResult("1")).text == "{}"
+    assert writer.write_structured(ToolResult("1", structured={"a": [1]})).text == '{"a":[1]}'
+    assert writer.write_structured(ToolResult("1")).text == "{}"

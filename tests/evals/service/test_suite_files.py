@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.making.case import RecordedExchange
+from sightline.evals.core.making.case import CaseExchange
 from sightline.evals.core.reading.files import Need
 from sightline.evals.service import suite_files as module
 from sightline.evals.service.suite_files import (
@@ -127,8 +127,8 @@ def test_a_suite_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
 KEY = "the-secret-key"
 
 
-def told(folder: Path, ids: list[str], *entries: list[Entry]) -> tuple[RecordedExchange, ...]:
-    async def read() -> tuple[RecordedExchange, ...]:
+def told(folder: Path, ids: list[str], *entries: list[Entry]) -> tuple[CaseExchange, ...]:
+    async def read() -> tuple[CaseExchange, ...]:
         async with store_with(folder, *entries) as store:
             return await conversation(store, ids, now=NOON)
 

@@ -103,11 +103,11 @@ def staged(folder: Path, story, *rules: ApprovalRule, **more: object) -> Equippe
     tools = Equipped()
     tools.rules = rules
 
-    async def equipping(names: tuple[str, ...]) -> Equipped:
+    async def open_tools(names: tuple[str, ...]) -> Equipped:
         assert names == ("numbers",)
         return tools
 
-    play(story, folder, equipping=equipping, **more)
+    play(story, folder, open_tools=open_tools, **more)
     return tools
 
 
@@ -200,10 +200,10 @@ def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
     tools = Equipped()
     tools.rules = (ApprovalRule("count", "allow"),)
 
-    async def equipping(_names: tuple[str, ...]) -> Equipped:
+    async def open_tools(_names: tuple[str, ...]) -> Equipped:
         return tools
 
-    play(story, tmp_path, equipping=equipping)
+    play(story, tmp_path, open_tools=open_tools)
 
 
 def test_every_round_waits_for_its_place(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class StopWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     now: bool = False
 
 
-class TakeUpWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunResumeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What becomes of calls that were interrupted; those that are not named are asked about."""
 
     mid_flight: dict[str, Interrupted] = {}
@@ -137,7 +137,7 @@ class Runs:
         self._runner.step(run, is_on=body.on)
         return await self._runner.show(run)
 
-    async def take_up(self, run: str, body: TakeUpWanted) -> RunShown:
+    async def resume(self, run: str, body: RunResumeWanted) -> RunShown:
         """Go on with a run that its process has left, or answer what it asks of interrupted calls."""
         now = await self._runner.show(run)
         if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
@@ -221,7 +221,7 @@ def run_calls(runs: Runs) -> Calls:
         "runs/*/confirm": {"POST": _post_handler(ConfirmWanted, runs.confirm)},
         "runs/*/stop": {"POST": _post_handler(StopWanted, runs.stop)},
         "runs/*/step": {"POST": _post_handler(StepWanted, runs.step)},
-        "runs/*/resume": {"POST": _post_handler(TakeUpWanted, runs.take_up)},
+        "runs/*/resume": {"POST": _post_handler(RunResumeWanted, runs.resume)},
         **({} if runs.approvals is None else approval_calls(runs.approvals)),
     }
 

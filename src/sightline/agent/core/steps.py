@@ -129,8 +129,8 @@ Answer: TypeAlias = Replied | CallsDecided | Used | Confirmed | Rested | RunStop
 
 def unfit(step: Step, answer: Answer) -> Fault:
     """The fault of a driver that answers something else than it was asked."""
-    asked, got = type(step).__name__, type(answer).__name__
-    return Fault(Code.USAGE, f"{asked} was answered by {got}", hint="See the step's own words for its answer.")
+    wanted, got = type(step).__name__, type(answer).__name__
+    return Fault(Code.USAGE, f"{wanted} was answered by {got}", hint="See the step's own words for its answer.")
 
 
 def batches(calls: tuple[RunnableCall, ...]) -> tuple[tuple[RunnableCall, ...], ...]:

@@ -143,8 +143,8 @@ class Questions:
 
     def open_keys(self, run: str) -> frozenset[str]:
         """The keys of calls with an open question."""
-        asked = (self._calls.get(run), self._interrupted.get(run))
-        return frozenset(key for each in asked if each is not None for key in each.keys)
+        questions = (self._calls.get(run), self._interrupted.get(run))
+        return frozenset(key for each in questions if each is not None for key in each.keys)
 
     # --- answering ---
 

@@ -47,7 +47,7 @@ from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.recorder import FactObserver
@@ -124,8 +124,8 @@ class RunParticipants:
     tools: Tools
     approver: Approver
     hooks: Hooks | None
-    heard: Heard
-    noted: FactObserver | None = None
+    on_event: EventObserver
+    on_recorded: FactObserver | None = None
     watcher: Watcher | None = None
     gate: RunGate | None = None
 
@@ -168,10 +168,10 @@ class RunDriver:
             self.choice,
             self.began.session,
             is_stream,
-            company.heard,
+            company.on_event,
             self._hold,
             self._pause,
-            company.noted,
+            company.on_recorded,
             company.gate,
             conversation_of(self.began, self.log.run),
         )
@@ -213,7 +213,7 @@ class RunDriver:
         limits = self.began.plan.limits
         if limits.seconds is None or limits.behaviour == "confirm":
             return
-        while (left := limits.seconds - self._elapsed_seconds()) > 0:
+        while (left := limits.seconds - self._seconds_elapsed()) > 0:
             await self.means.engine.clock.sleep(left)
         self.cancel_because("timeout")
         self.stop_signal.stop(now=True)
@@ -228,12 +228,12 @@ class RunDriver:
                     return await self._answer_ask(step)
                 case Approve():
                     decisions = await self.stop_signal.unless_soon(self._approval.approve(step))
-                    return CallsDecided(decisions, self._elapsed_seconds())
+                    return CallsDecided(decisions, self._seconds_elapsed())
                 case Use():
                     return await self._run_tools(step)
                 case Confirm():
                     goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
-                    return Confirmed(goes_on=goes_on, elapsed=self._elapsed_seconds())
+                    return Confirmed(goes_on=goes_on, elapsed=self._seconds_elapsed())
                 case Rest():
                     return await self.stop_signal.unless_soon(self._answer_rest(step))
                 case unreachable:
@@ -249,12 +249,12 @@ class RunDriver:
             raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
         await self.log.note(answer)
 
-    def _elapsed_seconds(self) -> float:
+    def _seconds_elapsed(self) -> float:
         return self.before + self.means.engine.clock.monotonic() - self._started
 
     def _stop_answer(self, outcomes: Mapping[str, ToolOutcome] | None = None) -> RunStopped:
         reason = "user" if self._cancellation is None else self._cancellation.reason
-        return RunStopped(self._elapsed_seconds(), dict(outcomes or {}), reason)
+        return RunStopped(self._seconds_elapsed(), dict(outcomes or {}), reason)
 
     # --- requests ---
 
@@ -268,7 +268,7 @@ class RunDriver:
             replied = None if partial is None else Replied(partial)
         if replied is None:
             return self._stop_answer()
-        return msgspec.structs.replace(replied, elapsed=self._elapsed_seconds())
+        return msgspec.structs.replace(replied, elapsed=self._seconds_elapsed())
 
     async def _reply(self, step: AskModel) -> Replied | None:
         """The reply; None if nothing is asked because the run is to stop."""
@@ -351,7 +351,7 @@ class RunDriver:
             self.progress.clear()
         if any(call.key not in using.outcomes for call in step.calls):
             return self._stop_answer(using.outcomes)
-        return Used(using.outcomes, self._elapsed_seconds(), using.context)
+        return Used(using.outcomes, self._seconds_elapsed(), using.context)
 
     def _report_progress(self, key: str, words: str) -> None:
         """Announce progress at intervals: a tool may report more than a page can show."""
@@ -396,7 +396,7 @@ class RunDriver:
                 words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
-        return Rested(words, self._elapsed_seconds(), failure)
+        return Rested(words, self._seconds_elapsed(), failure)
 
 
 def _with_words(request: Request, words: str) -> Request:

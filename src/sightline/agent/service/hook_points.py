@@ -68,8 +68,8 @@ class HookPoints:
             else await self._record_verdict(self.hooks.stop(self.log.run, number, reply, is_active=is_active))
         )
 
-    async def _record_verdict(self, asked: Awaitable[HookVerdict]) -> HookVerdict:
-        verdict = await asked
+    async def _record_verdict(self, verdict_awaited: Awaitable[HookVerdict]) -> HookVerdict:
+        verdict = await verdict_awaited
         remarks = list(verdict.warnings)
         if verdict.stop is not None:
             remarks.append(f"a hook ended the run: {verdict.stop}" if verdict.stop else "a hook ended the run")
@@ -121,8 +121,8 @@ class CallApproval:
                 shown.append(self._as_shown(call))
         if shown:
             objections = {call.key: step.objections[call.key] for call in shown if call.key in step.objections}
-            asked = Approve(step.round, tuple(shown), objections)
-            decided = await self.decide(asked)
+            question = Approve(step.round, tuple(shown), objections)
+            decided = await self.decide(question)
             decisions |= {
                 call.key: self._merge_hook_change(call.key, decided[call.key]) for call in shown if call.key in decided
             }

@@ -11,7 +11,7 @@ from sightline.agent.core.steps import Replied
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared, write_prepared
 from sightline.exchange.recorder import FactObserver
@@ -64,7 +64,7 @@ def _nothing() -> None:
 @dataclass
 class RoundSender:
     """Asks the model of a run. `held` gets the exchange that waits for a person, `paused` how
-    long the provider's limits are waited for, and None once they are not, `noted` of each fact of its exchanges.
+    long the provider's limits are waited for, and None once they are not, `on_recorded` of each fact of its exchanges.
 
     `is_stream` is how the run was begun; what a person makes of that in a body counts from then on. Where there is a
     `gate`, it is waited for in place of what the engine knows of the account's limits.
@@ -74,10 +74,10 @@ class RoundSender:
     choice: ModelChoice
     session: str
     is_stream: bool
-    heard: Heard
+    on_event: EventObserver
     held: Callable[[str], None]
     paused: Callable[[Wait | None], None]
-    noted: FactObserver | None = None
+    on_recorded: FactObserver | None = None
     gate: RunGate | None = None
     conversation: str = ""
     _events: list[StreamEvent] = field(default_factory=list)
@@ -98,13 +98,13 @@ class RoundSender:
             sent = await gate.admitted(prepared)
             reply = await self.engine.ask(
                 prepared,
-                heard=self._hear,
+                on_event=self._hear,
                 tried=lambda _attempt: sent(),
                 paused=self.paused,
                 session=self.session,
                 hold=opening.hold,
                 waits=opening.waits and self.gate is None,
-                noted=way.note,
+                on_recorded=way.note,
                 budgeted=opening.budgeted,
                 exchange=exchange,
                 max_wait=gate.max_wait,
@@ -129,7 +129,7 @@ class RoundSender:
 
     def _hear(self, event: StreamEvent) -> None:
         self._events.append(event)
-        self.heard(event)
+        self.on_event(event)
 
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
         """The estimated usage if the provider does not report all of it."""
@@ -153,11 +153,11 @@ class _Way:
     dropped: Fault | None = None
     is_edited: bool = False
 
-    def note(self, noted: FactEntry) -> None:
+    def note(self, entry: FactEntry) -> None:
         self.asking.paused(None)
-        if self.asking.noted is not None:
-            self.asking.noted(noted)
-        match noted.fact:
+        if self.asking.on_recorded is not None:
+            self.asking.on_recorded(entry)
+        match entry.fact:
             case Held(phase="request"):
                 self.asking.held(self.exchange)
             case Edited(operation=operation):
@@ -227,18 +227,18 @@ async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Reca
         return None
     try:
         found = await load_exchange(store, summary_of(exchange, facts, lambda _provider, _model: None))
-        return Recalled(found.reply(), _sent_request(found, choice) if is_edited(facts) else None)
+        return Recalled(found.reply(), _read_sent_request(found, choice) if is_edited(facts) else None)
     except Fault:
         return None  # a body is gone, or cannot be read
 
 
 def is_edited(facts: Sequence[FactEntry]) -> bool:
     """Whether a person changed the request; masks are put on each request anew."""
-    return any(isinstance(noted.fact, Edited) and noted.fact.operation != "mask" for noted in facts)
+    return any(isinstance(entry.fact, Edited) and entry.fact.operation != "mask" for entry in facts)
 
 
 def _is_whole(facts: Sequence[FactEntry]) -> bool:
-    kinds = [type(noted.fact) for noted in facts]
+    kinds = [type(entry.fact) for entry in facts]
     return ExchangeFinished in kinds and Answered not in kinds
 
 
@@ -247,5 +247,5 @@ def _tells_its_end(choice: ModelChoice) -> bool:
     return choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
 
 
-def _sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
+def _read_sent_request(found: RecordedExchange, choice: ModelChoice) -> Request:
     return read_request(found.spoken, found.sent, choice.model)

@@ -19,7 +19,7 @@ from sightline.model.usage import Usage
 from sightline.wire.jsontext import encode
 
 
-class Equipment(Tools, Protocol):
+class RunTools(Tools, Protocol):
     """Open tools with their configured approval rules and hooks."""
 
     @property
@@ -35,7 +35,7 @@ class Equipment(Tools, Protocol):
         """The hooks of the run."""
 
 
-Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
+ToolOpener: TypeAlias = Callable[[tuple[str, ...]], Awaitable[RunTools]]
 """Opens the toolsets of these names; the opener closes them. Raises a fault if one cannot be opened."""
 
 

@@ -141,15 +141,15 @@ def _times(facts: Sequence[TimedFact]) -> _Times:
     calls: dict[str, float] = {}
     outcomes: dict[str, ToolOutcome] = {}
     begun: dict[str, float] = {}
-    asked = facts[0].at
+    requested_at = facts[0].at
     number = 0
     for each in facts:
         match each.fact:
             case RequestStarted(number, exchange):
-                exchanges[number], asked = exchange, each.at
+                exchanges[number], requested_at = exchange, each.at
             case Replied():
                 number = len(rounds) + 1
-                rounds[number] = each.at - asked
+                rounds[number] = each.at - requested_at
             case ToolStarted(key):
                 begun[key] = each.at
             case ToolFinished(key, outcome):

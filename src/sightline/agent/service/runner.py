@@ -26,7 +26,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import RUN_PREFIX, Hub
 from sightline.exchange.prepare import compose_request, write_prepared
@@ -90,8 +90,8 @@ class Runner:
         session: str,
         hooks: Hooks | None = None,
         run: str = "",
-        heard: Heard | None = None,
-        noted: FactObserver | None = None,
+        on_event: EventObserver | None = None,
+        on_recorded: FactObserver | None = None,
         is_stepping: bool = False,
         opening: Opening | None = None,
         origin: JsonObject | None = None,
@@ -114,7 +114,7 @@ class Runner:
             write_prepared(standing.step.request, choice, stream=bool(wanted.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
         company = RunParticipants(
-            tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher, gate
+            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, watcher, gate
         )
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
         return await self._driven(drive)
@@ -126,8 +126,8 @@ class Runner:
         approver: Approver | None = None,
         *,
         hooks: Hooks | None = None,
-        heard: Heard | None = None,
-        noted: FactObserver | None = None,
+        on_event: EventObserver | None = None,
+        on_recorded: FactObserver | None = None,
         is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
         on_fact: FactListener | None = None,
@@ -142,7 +142,9 @@ class Runner:
         began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact, known)
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
-        company = RunParticipants(tools, approver or self.questions, hooks, heard or _ignore_event, noted, watcher)
+        company = RunParticipants(
+            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, watcher
+        )
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
         drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)
         return await self._driven(drive, begun)

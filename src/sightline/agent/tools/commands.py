@@ -92,7 +92,7 @@ class Commands:
         folder: Path,
         timeout: float,  # noqa: ASYNC109 - the output before the timeout is returned too
         given: bytes = b"",
-        heard: OutputListener | None = None,
+        on_output: OutputListener | None = None,
         has_one_pipe: bool = False,
     ) -> CommandResult:
         """Run a command with this input. Raises OSError if it cannot be started."""
@@ -100,8 +100,8 @@ class Commands:
 
         def hear(fd: int, data: bytes) -> None:
             pipes[fd].add(data)
-            if heard is not None:
-                heard(fd, data)
+            if on_output is not None:
+                on_output(fd, data)
 
         async with self._starting:
             if self._is_closed:

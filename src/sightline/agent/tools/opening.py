@@ -104,8 +104,8 @@ async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hoo
             sources.append(_Source(name, toolset, tools, _place(toolset, where)))
         all_of_them = together(sources)
         stack.pop_all()
-    asked = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
-    return Opened(all_of_them, sources, asked)
+    run_hooks = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
+    return Opened(all_of_them, sources, run_hooks)
 
 
 def toolsets_for_files(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:

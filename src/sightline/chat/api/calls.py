@@ -155,10 +155,10 @@ class SendCalls:
     async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
         """Ask it again at its place."""
         await self._check(pair)
-        asked = await self._service.sends.reask(
+        new_pair = await self._service.sends.reask(
             pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
         )
-        return AskedShown(asked)
+        return AskedShown(new_pair)
 
     async def cancel(self) -> Versioned:
         """Cancel what is being sent; what has arrived stays."""

@@ -230,7 +230,7 @@ class PairCalls:
         if not exchange:
             return ()
         try:
-            facts = [noted.fact for noted in await self._records.facts(exchange)]
+            facts = [entry.fact for entry in await self._records.facts(exchange)]
         except Fault:
             return ()  # retention has taken it, or it is on another machine's record
         return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in facts if isinstance(each, Budgeted))

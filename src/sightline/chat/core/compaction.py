@@ -44,11 +44,11 @@ def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str = INST
 
 def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
     """The tokens before and after, for this summary."""
-    asked = question(text)
+    message = question(text)
     return Compaction(
         tuple(pair.id for pair in pairs),
         sum_estimates(map(sizer.pair, pairs)),
-        sum_estimates(() if asked is None else (sizer.message(asked),)),
+        sum_estimates(() if message is None else (sizer.message(message),)),
     )
 
 

@@ -354,8 +354,8 @@ def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
     if last.role != "assistant":
         rounds, last = [*rounds, last], Message("assistant")
     parts = tuple(part for part in last.parts if not isinstance(part, Text))
-    said = (Text(text),) if text else ()
-    words = Message("assistant", (*parts, *said) if rounds else said, bare=not rounds)
+    texts = (Text(text),) if text else ()
+    words = Message("assistant", (*parts, *texts) if rounds else texts, bare=not rounds)
     return msgspec.structs.replace(answer, messages=(*rounds, words))
 
 

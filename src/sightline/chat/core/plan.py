@@ -144,7 +144,7 @@ class SendPlan:
     prelude: str
     parameters: Parameters
     tools: tuple[Tool, ...]
-    asked: Message
+    user_message: Message
     prompt: Estimate
     aut: int
     flattened: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class SendPlan:
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
         """The messages without the oldest `trimmed` pairs, ending with the prompt."""
-        return (*concatenate(item.messages for item in self.items[trimmed:]), self.asked)
+        return (*concatenate(item.messages for item in self.items[trimmed:]), self.user_message)
 
     def prompt_without(self, trimmed: int, *, stream: bool = True) -> Prompt:
         """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
@@ -192,12 +192,12 @@ def plan_of(
 ) -> SendPlan:
     """The plan for a question in this view, as it is now. `before` is the pair that is asked again at its place: only
     older pairs are sent. `replaces` is a pair that will be replaced."""
-    asked = question(text, attachments)
-    if asked is None:
+    message = question(text, attachments)
+    if message is None:
         raise Fault(Code.INVALID_REQUEST, "there is nothing to send", hint="Write something, or attach a file.")
     sizer = view.sizer
     included, visible_count = _context(view, before, replaces)
-    prompt = sizer.message(asked)
+    prompt = sizer.message(message)
     return SendPlan(
         model=view.model,
         settings=view.settings,
@@ -210,7 +210,7 @@ def plan_of(
         prelude=view.prelude,
         parameters=view.inherited.parameters,
         tools=sizer.tools,
-        asked=asked,
+        user_message=message,
         prompt=prompt,
         aut=sizer.cautious(prompt),
         conversation=f"chat_{view.topic}" if view.topic else "chat",

@@ -15,15 +15,17 @@ from sightline.model.message import Message
 from sightline.model.parts import Part, Text
 
 
-def revise_pairs(pairs: Sequence[MessagePair], asked: str, changes: Sequence[SectionChange]) -> dict[str, MessagePair]:
-    """The pairs that these changes alter, by id. `pairs` are those of the request in their order, including the one
-    that is `asked`. Earlier text that was deleted was left out of this one request; the pairs keep it. The question
-    becomes what was sent."""
+def revise_pairs(
+    pairs: Sequence[MessagePair], question_pair: str, changes: Sequence[SectionChange]
+) -> dict[str, MessagePair]:
+    """The pairs that these changes alter, by id. `pairs` are those of the request in their order; `question_pair` is
+    the id of the one that asks. Earlier text that was deleted was left out of this one request; the pairs keep it. The
+    question becomes what was sent."""
     known = {pair.id: pair for pair in pairs}
     found: dict[str, MessagePair] = {}
     for change in changes:
         if change.is_question:
-            found[asked] = _revise_question(found.get(asked, known[asked]), change)
+            found[question_pair] = _revise_question(found.get(question_pair, known[question_pair]), change)
         elif change.new and (place := _place(pairs, change)) is not None:
             pair, number = place
             was = found.get(pair, known[pair])
@@ -46,13 +48,13 @@ def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
 
 def _place(pairs: Sequence[MessagePair], change: SectionChange) -> tuple[str, int] | None:
     """The pair that contains this text, and the number of the message in its answer; -1 is its question."""
-    said = [
+    places = [
         (pair.id, number)
         for pair in pairs
         for number, who, words in _slots(pair)
         if (who, words) == (change.who, change.old)
     ]
-    return said[change.nth] if change.nth < len(said) else None
+    return places[change.nth] if change.nth < len(places) else None
 
 
 def _slots(pair: MessagePair) -> Iterator[tuple[int, str, str]]:

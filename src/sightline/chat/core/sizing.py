@@ -66,8 +66,8 @@ def takes_rounds(dialect: str, *, has_tools: bool) -> bool:
 
 def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
     """The question as a message; None if it is empty."""
-    said = (Text(text),) if text.strip() else ()
-    parts: tuple[Part, ...] = (*attachments, *said)
+    texts = (Text(text),) if text.strip() else ()
+    parts: tuple[Part, ...] = (*attachments, *texts)
     return Message("user", parts, bare=not attachments) if parts else None
 
 
@@ -78,9 +78,9 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     refuse these. Context given beside results is left out with them. Thinking is sent only beside calls, and only if it
     is signed by the provider that will read it; elsewhere providers drop or refuse it.
     """
-    asked = question(pair.user_text, pair.attachments)
+    user_message = question(pair.user_text, pair.attachments)
     answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
-    rounds = _calls_with_results(answered) if with_rounds and asked is not None else frozenset()
+    rounds = _calls_with_results(answered) if with_rounds and user_message is not None else frozenset()
     messages: list[Message] = []
     for message in answered:
         parts = tuple(_sendable(message, dialect, rounds))
@@ -92,7 +92,7 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
         else:
             is_bare = len(parts) == 1 and isinstance(parts[0], Text)
             messages.append(Message(message.role, parts, bare=is_bare))
-    return tuple(messages) if asked is None else (asked, *messages)
+    return tuple(messages) if user_message is None else (user_message, *messages)
 
 
 def has_rounds(pair: MessagePair) -> bool:

@@ -167,7 +167,7 @@ class View:
         """The tokens of the pairs that are sent."""
         self._select()
         self._boundary.resize(self.room.history)
-        return self._boundary.taken
+        return self._boundary.cost_included
 
     def standing(self, pair: str) -> Standing:
         """Whether a pair is sent, visible but too much, excluded by hand, or hidden."""
@@ -206,9 +206,9 @@ class View:
         chosen = pairs if self.expression == EVERYTHING else [pair for pair in pairs if self._test(pair)]
         if not any(pair.hand for pair in pairs):
             return chosen
-        taken = {pair.id for pair in chosen}
+        chosen_ids = {pair.id for pair in chosen}
         self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
-        return [pair for pair in pairs if pair.hand == "in" or (pair.id in taken and pair.hand != "out")]
+        return [pair for pair in pairs if pair.hand == "in" or (pair.id in chosen_ids and pair.hand != "out")]
 
     def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
         """The filter's terms, with those about the whole list resolved. Which pairs are sent depends on which are

@@ -43,11 +43,11 @@ class SendTracing:
         self._mask = mask
         self._next = 0
 
-    def on_recorded(self, noted: FactEntry) -> None:
+    def on_recorded(self, entry: FactEntry) -> None:
         """A fact of an exchange is on record."""
-        self.exchange = noted.exchange
-        self._next = noted.n + 1
-        self.was_dropped = isinstance(noted.fact, Dropped)
+        self.exchange = entry.exchange
+        self._next = entry.n + 1
+        self.was_dropped = isinstance(entry.fact, Dropped)
 
     def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
         """What belongs to the exchange that is about to begin. What came of the one before is added to that."""
@@ -136,9 +136,9 @@ async def revise(
     history = chat.history
     if not changes or not history.is_live(pair):
         return answer
-    asked = msgspec.structs.replace(history.get(pair), answer=answer)
+    current = msgspec.structs.replace(history.get(pair), answer=answer)
     earlier = (history.get(name) for name in sent if name != pair and history.is_live(name))
-    before = {each.id: each for each in (*earlier, asked)}
+    before = {each.id: each for each in (*earlier, current)}
     after = dict(before)
     for each in changes:
         after |= revise_pairs(list(after.values()), pair, each)

@@ -1,13 +1,13 @@
 """How a question of the chat gets its answer: by one request, or by a run with tools if its topic has some."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits, total_usage
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
@@ -15,12 +15,11 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.round_sender import Opening
+from sightline.agent.service.run_answer import RunTools, ToolOpener
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import KeptRules
-from sightline.agent.tools.hooks import Hooks
-from sightline.agent.tools.tools import Tools
 from sightline.errors import Code, Fault
-from sightline.exchange.answer_reading import Heard
+from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
 from sightline.exchange.prepare import Prepared
@@ -109,11 +108,13 @@ class Answerer(Protocol):
         """The tools as the model sees them; a fault if one of them is not available."""
         ...
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
-        """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
+        """Carry out the attempt. `on_event` gets each event, `on_recorded` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
@@ -133,26 +134,28 @@ class DirectAnswerer:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
-        raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
+        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
         """There are no runs here."""
         return None
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Ask once; the chat has seen to the account's limits before."""
         reply = await self.engine.ask(
             wanted.prepared,
-            heard=heard,
+            on_event=on_event,
             tried=_ignore_attempt,
             paused=_ignore_wait,
             session=SESSION,
             hold=wanted.hold,
             waits=False,
-            noted=noted,
+            on_recorded=on_recorded,
             budgeted=wanted.budgeted,
             conversation=wanted.conversation,
             expect_sha256=wanted.expect_sha256,
@@ -168,72 +171,51 @@ def _ignore_wait(_wait: Wait) -> None:
     """It never waits here."""
 
 
-class Equipment(Tools, Protocol):
-    """Tools that are open, with the rules and the hooks that are configured for them."""
-
-    @property
-    def rules(self) -> tuple[ApprovalRule, ...]:
-        """What may run unasked."""
-        ...
-
-    @property
-    def places(self) -> Mapping[str, str]:
-        """Where each tool comes from, by its name."""
-        ...
-
-    @property
-    def hooks(self) -> Hooks | None:
-        """Who looks at what the run does."""
-        ...
-
-
-Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
-"""The tools of these names, opened before or now, and closed by what opened them; a fault if they are not available."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolAnswerer:
     """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
 
     engine: Engine
     runner: Runner
-    equipping: Equipping
+    open_tools: ToolOpener
     kept: KeptRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         """The tools as the model sees them."""
-        return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
+        return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
 
-    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
-            return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
-        tools = await self.equipping(wanted.toolsets)
+            return await DirectAnswerer(self.engine).answer(wanted, on_event, on_recorded)
+        tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
-        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
+        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, on_event, on_recorded)), run)
 
-    async def take_up(self, taken: RunToResume, heard: Heard, noted: FactObserver) -> AnswerResult:
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
         """Go on with a run until the model has answered."""
-        run = taken.run
+        run = resumption.run
         _, ended = await self.runner.result_of(run)
         if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
         names = (await self.runner.began(run)).origin.get("toolsets")
-        tools = await self.equipping(tuple(map(str, names)) if isinstance(names, list) else ())
+        tools = await self.open_tools(tuple(map(str, names)) if isinstance(names, list) else ())
 
         def report_start() -> None:
-            taken.went(self._so_far(run))
-            taken.begun()
+            resumption.went(self._so_far(run))
+            resumption.begun()
 
         resumed = self.runner.resume(
             run,
             tools,
             hooks=tools.hooks,
-            heard=heard,
-            noted=noted,
+            on_event=on_event,
+            on_recorded=on_recorded,
             begun=report_start,
-            on_fact=lambda fact: self._on_fact(run, fact, taken.went),
+            on_fact=lambda fact: self._on_fact(run, fact, resumption.went),
         )
         ended = await self._driven(run, resumed)
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
@@ -270,7 +252,7 @@ class ToolAnswerer:
         return tuple(messages_of(self.runner.so_far(run)))
 
     async def _run(
-        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: FactObserver
+        self, wanted: AnswerRequest, tools: RunTools, run: str, on_event: EventObserver, on_recorded: FactObserver
     ) -> FinishedRun:
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)
@@ -283,8 +265,8 @@ class ToolAnswerer:
             hooks=tools.hooks,
             session=SESSION,
             run=run,
-            heard=heard,
-            noted=noted,
+            on_event=on_event,
+            on_recorded=on_recorded,
             is_stepping=wanted.step,
             opening=Opening(
                 hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256

@@ -47,9 +47,9 @@ class ResumedRun(AnswerProgress):
             self._begun.set()
 
     async def _run_to_end(self) -> ChatFact:
-        taken = RunToResume(self._run, self._begun.set, self._on_rounds)
+        resumption = RunToResume(self._run, self._begun.set, self._on_rounds)
         try:
-            given = await self._abortable(self._answerer.take_up(taken, self._on_event, self._on_recorded))
+            given = await self._abortable(self._answerer.resume_run(resumption, self._on_event, self._on_recorded))
         except WorkInterrupted:
             partial, reason = self._partial("cancelled"), self._reason
             return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
@@ -86,7 +86,9 @@ def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> Ch
     return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
 
 
-async def interrupted_ending(answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str) -> ChatFact:
+async def ending_of_interrupted_pair(
+    answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str
+) -> ChatFact:
     """How a pair ends whose process has gone: with what its run has come to, which may be all."""
     given = await answering.result_of_run(run)
     if given is None:

@@ -125,20 +125,20 @@ class Sends:
         stays until another has come, and behind that."""
         async with self._starting:
             looking = await self._ready(view)
-            asked = self._chat.history.get(pair)
-            name = model or asked.model or looking.view.model
+            earlier = self._chat.history.get(pair)
+            name = model or earlier.model or looking.view.model
             choice, through = looking.choice, looking.view
             if name != looking.view.model:
                 choice = self._models.resolve(name)
                 through = self._views.through(looking, choice, name)
             fact = PairReasked(pair, name)
             self._chat.history.check(fact)  # before anything else is thought about
-            plan = plan_of(through, asked.user_text, asked.attachments, before=pair)
+            plan = plan_of(through, earlier.user_text, earlier.attachments, before=pair)
             order = self._order(looking, plan, choice, hold=hold, step=step)
             steps, first = self._first(order, quota)
             return await self._start(order, steps, first, fact, pair)
 
-    async def take_up(self, pair: str, run: str) -> bool:
+    async def resume_run(self, pair: str, run: str) -> bool:
         """Let the run of a pair go on and become its answer; not where the pair is gone, or has that answer.
 
         The run goes on when this returns; that it cannot is a fault.
@@ -151,11 +151,13 @@ class Sends:
             if known.answer is not None and known.answer.run == run and not known.answer.is_partial:
                 return False
             await self._check_quiet()
-            taken = ResumedRun(pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer)
+            resumed = ResumedRun(
+                pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer
+            )
             await self._join(RunJoined(pair, run), pair)
-            self._running = taken
-            self._task = asyncio.get_running_loop().create_task(self._over(taken.run(), taken.pair))
-        await taken.wait_until_begun()
+            self._running = resumed
+            self._task = asyncio.get_running_loop().create_task(self._over(resumed.run(), resumed.pair))
+        await resumed.wait_until_begun()
         return True
 
     async def cancel(self) -> None:

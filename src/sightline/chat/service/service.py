@@ -14,7 +14,7 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.previews import Previews
-from sightline.chat.service.resumed_run import interrupted_ending
+from sightline.chat.service.resumed_run import ending_of_interrupted_pair
 from sightline.chat.service.sends import Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
@@ -50,17 +50,17 @@ class Compacting:
         prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
         exchanges: list[str] = []
 
-        def add_exchange(noted: FactEntry) -> None:
-            exchanges.append(noted.exchange)
+        def add_exchange(entry: FactEntry) -> None:
+            exchanges.append(entry.exchange)
 
         with cancellation("user"):
             reply = await self.engine.ask(
                 prepare(prompt, looking.choice),
-                heard=_ignore_event,
+                on_event=_ignore_event,
                 tried=_ignore_event,
                 paused=_ignore_event,
                 session=SESSION,
-                noted=add_exchange,
+                on_recorded=add_exchange,
                 conversation=conversation_in(looking.view.topic),
             )
         if reply.fault is not None:
@@ -141,7 +141,7 @@ def chat_service(
         process=process,
         is_alive=is_alive,
     )
-    chat.recover(partial(interrupted_ending, asking, engine.clock.now))
+    chat.recover(partial(ending_of_interrupted_pair, asking, engine.clock.now))
     models = Models(catalog, has_key, engine.memory, default_model)
     views = Views(chat, models, asking)
     return ChatService(

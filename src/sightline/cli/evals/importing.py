@@ -13,7 +13,7 @@ from sightline.catalog.choose import choose
 from sightline.cli.evals.suites import one, tell_problems
 from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import MadeCase, RecordedExchange
+from sightline.evals.core.making.case import CaseExchange, MadeCase
 from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.core.reading.yaml_edit import write_yaml
@@ -30,7 +30,7 @@ def make(arguments: argparse.Namespace) -> int:
     """Make a case, and report what was left out."""
     loaded = configuration(arguments.config)
 
-    async def load_conversation() -> tuple[RecordedExchange, ...]:
+    async def load_conversation() -> tuple[CaseExchange, ...]:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             return await conversation(store, arguments.sources, now=SystemClock().now())
 

@@ -126,15 +126,15 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
         source, more = PlainText(_words(holder.get("content"))), holder
     if source is None:
         return Opaque(NAME, block, at=at)
-    asked = opt_object(block, "citations", at) or {}
+    citations = opt_object(block, "citations", at) or {}
     extras = _with_nested(rest(block, _DOCUMENT), "source", more)
     return Document(
         source,
         opt_str(block, "title", at),
         opt_str(block, "context", at),
-        opt_bool(asked, "enabled", f"{at}/citations"),
+        opt_bool(citations, "enabled", f"{at}/citations"),
         at=at,
-        extras=_with_nested(extras, "citations", rest(asked, frozenset({"enabled"}))),
+        extras=_with_nested(extras, "citations", rest(citations, frozenset({"enabled"}))),
     )
 
 

@@ -66,13 +66,13 @@ class BlockWriter:
         """The blocks of a system prompt, which takes words only."""
         if self._same:
             return self.write(parts)
-        taken: list[Part] = []
+        kept: list[Part] = []
         for part in parts:
             if isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
-                taken.append(part)
+                kept.append(part)
             elif not isinstance(part, Opaque) or not part.mirrored:
                 self._report.lose(part.at, f"a {_kind(part)} in a system message", "it takes text only", "content")
-        return self.write(tuple(taken))
+        return self.write(tuple(kept))
 
     def trim_end(self) -> None:
         """Take the white space from the end of the last block, with which the answer is to begin."""
@@ -148,9 +148,9 @@ class BlockWriter:
         divided = part.extras.get("source")
         if self._same and isinstance(divided, dict) and divided.get("type") == "content":
             source = divided
-        asked: JsonObject | None = None if part.cite is None else {"enabled": part.cite}
+        citations: JsonObject | None = None if part.cite is None else {"enabled": part.cite}
         return compact(
-            {"type": "document", "source": source, "title": part.title, "context": part.context, "citations": asked}
+            {"type": "document", "source": source, "title": part.title, "context": part.context, "citations": citations}
         )
 
     def _thinking(self, part: Thinking) -> JsonObject | None:

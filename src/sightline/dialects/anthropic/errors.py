@@ -65,13 +65,13 @@ def frame_fault(frame: JsonObject) -> Fault:
 def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
     """What an error says besides its kind and its words."""
     error = body.get("error")
-    fields = unmodelled_fields(body, at, frozenset({"type", "error"}))
+    fields = extra_fields(body, at, frozenset({"type", "error"}))
     if isinstance(error, dict) and isinstance(error.get("message"), str):
-        fields += unmodelled_fields(error, f"{at}/error", frozenset({"type", "message"}))
+        fields += extra_fields(error, f"{at}/error", frozenset({"type", "message"}))
     return fields
 
 
-def unmodelled_fields(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
+def extra_fields(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
     """The fields that we do not model and that say something."""
     return [
         FieldReceived(join(at, key), value) for key, value in holder.items() if key not in known and value is not None

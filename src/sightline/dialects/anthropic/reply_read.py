@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sightline.dialects.anthropic.blocks_read import BLOCKS, read_citation, read_content
-from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
+from sightline.dialects.anthropic.errors import error_fields, extra_fields, frame_fault, is_error
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of, whole_number, wrong
@@ -47,7 +47,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
     events: list[StreamEvent] = [read_identity(body, "")]
     for number, part in enumerate(parts):
         events += events_of(number, part)
-    events += unmodelled_fields(body, "", KNOWN | {STOP_DETAILS})
+    events += extra_fields(body, "", KNOWN | {STOP_DETAILS})
     usage = opt_object(body, "usage", "")
     if usage is not None:
         events.append(UsageReceived(Counter().read(usage, "/usage")))
@@ -79,7 +79,7 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
             events += [ArgumentsReceived(number, arguments), ToolCallCompleted(number)]
         case _:
             return [PartReceived(number, part)]
-    return [*events, *unmodelled_fields(part.extras, part.at, frozenset())]
+    return [*events, *extra_fields(part.extras, part.at, frozenset())]
 
 
 def seal_of(number: int, part: Thinking) -> list[StreamEvent]:
@@ -94,10 +94,10 @@ def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list
     details = holder.get(STOP_DETAILS)
     text = details.get("explanation") if isinstance(details, dict) and finish == "refusal" else None
     if not isinstance(details, dict) or not isinstance(text, str) or not text:
-        return unmodelled_fields({STOP_DETAILS: details}, at, frozenset())
+        return extra_fields({STOP_DETAILS: details}, at, frozenset())
     place = f"{at}/{STOP_DETAILS}"
     refusal = RefusalReceived(number, text, at=f"{place}/explanation")
-    return [refusal, *unmodelled_fields(details, place, frozenset({"explanation"}))]
+    return [refusal, *extra_fields(details, place, frozenset({"explanation"}))]
 
 
 _START = frozenset({"type", "message"})
@@ -298,7 +298,7 @@ class MessagesMachine:
         known |= self._noted
         fresh: JsonObject = {key: value for key, value in holder.items() if key not in known and value is not None}
         self._noted |= fresh.keys()
-        return unmodelled_fields(fresh, at, frozenset())
+        return extra_fields(fresh, at, frozenset())
 
     def _once(self, kind: str, at: str, value: Json) -> list[StreamEvent]:
         if kind in self._noted:

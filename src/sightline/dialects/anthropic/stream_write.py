@@ -31,7 +31,7 @@ from sightline.dialects.anthropic.reply_write import (
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
 from sightline.dialects.sequence import Sequencer
-from sightline.dialects.streaming import broken_frame_fault, truncation_fault
+from sightline.dialects.streaming import fault_of_broken_frame, truncation_fault
 from sightline.dialects.tool_names import INPUT, flat_name
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -150,7 +150,7 @@ class MessagesWriter:
             case Failed(fault):
                 return self._fail(fault)
             case FrameBroken():
-                return self._fail(broken_frame_fault(event))
+                return self._fail(fault_of_broken_frame(event))
             case Ended():
                 return self._end()
             case unreachable:

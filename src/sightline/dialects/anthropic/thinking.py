@@ -31,22 +31,22 @@ def read_reasoning(body: JsonObject) -> Reasoning | None:
     """What the body says about thinking; None if it says nothing that we know."""
     thinking = opt_object(body, "thinking", "") or {}
     config = opt_object(body, "output_config", "") or {}
-    said = {
+    fields = {
         "mode": (_MODES.get(opt_str(thinking, "type", "/thinking") or ""), "/thinking/type"),
         "summary": (_SUMMARIES.get(opt_str(thinking, "display", "/thinking") or ""), "/thinking/display"),
         "effort": (opt_str(config, "effort", "/output_config"), "/output_config/effort"),
     }
     budget = opt_int(thinking, "budget_tokens", "/thinking")
-    places = {name: place for name, (value, place) in said.items() if value is not None}
+    places = {name: place for name, (value, place) in fields.items() if value is not None}
     if budget is not None:
         places["budget"] = "/thinking/budget_tokens"
     if not places:
         return None
     return Reasoning(
-        mode=said["mode"][0],
-        effort=said["effort"][0],
+        mode=fields["mode"][0],
+        effort=fields["effort"][0],
         budget=budget,
-        summary=said["summary"][0],
+        summary=fields["summary"][0],
         places=places,
         at="/thinking" if thinking else "/output_config",
     )

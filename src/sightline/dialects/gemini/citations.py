@@ -118,7 +118,7 @@ def read_grounding(metadata: JsonObject, at: str, texts: Texts) -> Found:
         if not source.url:
             left.append((source.at, source.value))
             continue
-        left += source.unmodelled_fields()
+        left += source.extra_fields()
         if not source.is_cited:  # it was found, and no words are said to rest on it
             found.append((texts[-1][0], source.citation(None, None)))
     return found, left
@@ -137,7 +137,7 @@ class _Source:
         """The citation of this source by the words at this place."""
         return Citation(self.url, self._title, self._words, start, end, value=self.value, at=self._metadata)
 
-    def unmodelled_fields(self) -> Iterator[tuple[str, Json]]:
+    def extra_fields(self) -> Iterator[tuple[str, Json]]:
         """What a citation does not say of the source."""
         known = _SOURCE | {"text"} if self._words else _SOURCE
         yield from ((join(self.at, self._key, key), value) for key, value in rest(self._holder, known).items())

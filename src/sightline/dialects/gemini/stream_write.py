@@ -222,15 +222,15 @@ class StreamWriter:
         return self._seal(event.choice) + self._release(event.choice)
 
     def _fail(self, fault: Fault) -> bytes:
-        said = b""
+        data = b""
         for number, choice in self._choices.items():
             for call in choice.calls.values():
                 if not call.is_complete:
                     self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
             choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
-            said += self._release(number) + self._seal(number)
+            data += self._release(number) + self._seal(number)
         self._is_over = True
-        return said + self._frame(write_error(fault)[1])
+        return data + self._frame(write_error(fault)[1])
 
     def _end(self) -> bytes:
         if not any(choice.finished for choice in self._choices.values()):

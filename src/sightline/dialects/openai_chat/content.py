@@ -73,7 +73,7 @@ class ContentWriter:
         self._lose(part, part.__class__.__name__.lower(), f"{NAME} takes it in user messages only", "content")
         return True
 
-    def structured_text(self, result: ToolResult) -> Text:
+    def write_structured(self, result: ToolResult) -> Text:
         """A result that is a JSON object, as the text that this dialect takes."""
         return Text(encode(dict(result.structured or {})).decode(), at=result.at)
 

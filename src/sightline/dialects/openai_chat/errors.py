@@ -41,8 +41,8 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     holder = error if isinstance(error, dict) else body
     if not isinstance(holder, dict):
         return provider_fault(status, holder if isinstance(holder, str) else "", details=body, headers=headers)
-    said = (None if holder is error else error, holder.get("message"), holder.get("detail"))
-    message = next((text for text in map(_text, said) if text), "")
+    candidates = (None if holder is error else error, holder.get("message"), holder.get("detail"))
+    message = next((text for text in map(_text, candidates) if text), "")
     words: list[Json] = [holder.get("code"), holder.get("type")]
     if inner := _router_error(holder.get("metadata")):
         message = ": ".join(filter(None, (message, inner[0])))

@@ -103,8 +103,8 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
         return None
     started, usage = read_started(document, ""), document.get("usage")
     finish = read_finish(word, has_calls=False, has_refusal=False)
-    said = Text(text, at="/choices/0/message/content")
-    answer = Choice(parts=(said,), finish=finish, detail=finish_detail(word), finish_at="/choices/0/finish_reason")
+    part = Text(text, at="/choices/0/message/content")
+    answer = Choice(parts=(part,), finish=finish, detail=finish_detail(word), finish_at="/choices/0/finish_reason")
     return Reply(
         choices=(answer,),
         id=started.id,

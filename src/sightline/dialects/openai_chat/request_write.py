@@ -262,7 +262,7 @@ class _MessageWriter:
                 self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
         words = result.parts if self._same else self._without_media(result.parts)
         if result.structured is not None:
-            words = (*words, self._content.structured_text(result))
+            words = (*words, self._content.write_structured(result))
         content = self._content.write(words, bare=result.bare)
         document["content"] = "" if content is None and not self._same else content
         if result.is_error:

@@ -242,11 +242,11 @@ class ChatStreamWriter:
                 return self._delta(number, {"audio": write_audio(value)})
             case Thinking():
                 words = thinking_words(value)
-                said = self.feed(ThinkingReceived(part, words, number, at=value.at)) if words else b""
+                data = self.feed(ThinkingReceived(part, words, number, at=value.at)) if words else b""
                 if value.summary and words != value.summary[0]:
                     lose_pieces(value.at, self._report)
                 choice.thoughts[part] = value
-                return said
+                return data
             case Opaque(dialect="openai-chat", value=dict(call)) if "/tool_calls/" in value.at:
                 choice.call_count += 1
                 return self._call(number, choice.call_count - 1, call)

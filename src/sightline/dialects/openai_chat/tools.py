@@ -158,7 +158,7 @@ def _read_choice(holder: JsonObject, at: str) -> ToolChoice:
         return ToolChoice("named", (str_of(inner, "name", f"{at}/{kind}"),), at=at, extras=extras)
     if kind == "allowed_tools" and isinstance(inner := holder.get("allowed_tools"), dict):
         mode = as_str(inner.get("mode"), f"{at}/allowed_tools/mode")
-        names = _allowed_names(as_list(inner.get("tools"), f"{at}/allowed_tools/tools"))
+        names = _read_allowed_names(as_list(inner.get("tools"), f"{at}/allowed_tools/tools"))
         if mode in ("auto", "required") and names:
             unread = rest(inner, frozenset({"mode", "tools"}))
             extras = nest_extras(rest(holder, frozenset({"type", "allowed_tools"})), "allowed_tools", unread)
@@ -166,7 +166,7 @@ def _read_choice(holder: JsonObject, at: str) -> ToolChoice:
     return ToolChoice("opaque", value=holder, at=at)
 
 
-def _allowed_names(tools: list[Json]) -> tuple[str, ...]:
+def _read_allowed_names(tools: list[Json]) -> tuple[str, ...]:
     """The names of an allowed set, none if it holds anything but the names of functions and custom tools."""
     names: list[str] = []
     for tool in tools:
@@ -208,7 +208,7 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
     extras = choice.extras if same else {}
     custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
 
-    def forced_tool(name: str) -> JsonObject:
+    def write_forced_tool(name: str) -> JsonObject:
         kind = "custom" if name in custom else "function"
         return {"type": kind, kind: {"name": name}}
 
@@ -216,9 +216,9 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
         document[key] = choice.value
     elif choice.mode == "named":
         name = choice.names[0]
-        document[key] = merge({"name": name} if key == "function_call" else forced_tool(name), extras)
+        document[key] = merge({"name": name} if key == "function_call" else write_forced_tool(name), extras)
     elif choice.names:
-        allowed: JsonObject = {"mode": choice.mode, "tools": [forced_tool(name) for name in choice.names]}
+        allowed: JsonObject = {"mode": choice.mode, "tools": [write_forced_tool(name) for name in choice.names]}
         document[key] = merge({"type": "allowed_tools", "allowed_tools": allowed}, extras)
     else:
         document[key] = choice.mode

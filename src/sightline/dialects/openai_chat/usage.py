@@ -24,16 +24,18 @@ def read_usage(value: Json, at: str) -> Usage:
         finer: JsonObject = {name: count for name, count in rest(inner, known).items() if count not in (None, 0)}
         if finer:
             extras = {**extras, key: finer}
-    said, written = opt_int(holder, "prompt_tokens", at), opt_int(holder, "completion_tokens", at)
+    prompt_tokens, written = opt_int(holder, "prompt_tokens", at), opt_int(holder, "completion_tokens", at)
     thought = opt_int(completion, "reasoning_tokens", f"{at}/{_COMPLETION}")
     total = opt_int(holder, "total_tokens", at)
-    if total is not None and total != (said or 0) + (written or 0):
-        if thought and total == (said or 0) + (written or 0) + thought:  # some count the reasoning beside the output
+    if total is not None and total != (prompt_tokens or 0) + (written or 0):
+        if (
+            thought and total == (prompt_tokens or 0) + (written or 0) + thought
+        ):  # some count the reasoning beside the output
             written = (written or 0) + thought
         else:
             extras = {**extras, "total_tokens": total}
     return Usage(
-        input_tokens=said,
+        input_tokens=prompt_tokens,
         output_tokens=written,
         cached_tokens=opt_int(prompt, "cached_tokens", f"{at}/{_PROMPT}"),
         cache_write_tokens=opt_int(prompt, "cache_write_tokens", f"{at}/{_PROMPT}"),

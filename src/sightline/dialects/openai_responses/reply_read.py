@@ -139,18 +139,18 @@ class ResponsesMachine:
             part = output * STRIDE
             if kind == _TEXT_DELTA:
                 content = document.get("content_index")
-                if type(content) is int and (heard := self._texts.get(part := part + content)) is not None:
-                    heard.append(delta)
+                if type(content) is int and (received := self._texts.get(part := part + content)) is not None:
+                    received.append(delta)
                     return [TextReceived(part, delta)]
             elif kind in _ARGUMENTS_DELTAS:
-                if (heard := self._hearing.arguments.get(part)) is not None:
-                    heard.append(delta)
+                if (received := self._hearing.arguments.get(part)) is not None:
+                    received.append(delta)
                     return [ArgumentsReceived(part, delta)]
             elif kind in _PIECE_DELTAS:
                 is_summary = kind == _SUMMARY_DELTA
                 piece = document.get("summary_index" if is_summary else "content_index")
-                if type(piece) is int and (heard := self._hearing.pieces.get((part, is_summary, piece))) is not None:
-                    heard.append(delta)
+                if type(piece) is int and (received := self._hearing.pieces.get((part, is_summary, piece))) is not None:
+                    received.append(delta)
                     return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
 
@@ -225,7 +225,7 @@ class ResponsesMachine:
         self,
         document: JsonObject,
         at: str,
-        heard: dict[_Name, list[str]],
+        received: dict[_Name, list[str]],
         name: _Name,
         tell: Callable[[str], StreamEvent],
     ) -> list[StreamEvent]:
@@ -233,8 +233,8 @@ class ResponsesMachine:
         frame, _, key = at.rpartition("/")
         words = str_of(document, key, frame)
         if key != "delta":
-            return self._hearing.news(heard, name, words, at, tell)
-        heard.setdefault(name, []).append(words)
+            return self._hearing.news(received, name, words, at, tell)
+        received.setdefault(name, []).append(words)
         return [tell(words)]
 
     def _annotation(self, document: JsonObject, index: int) -> list[StreamEvent]:
@@ -263,8 +263,8 @@ class ResponsesMachine:
         if part not in self._hearing.calls:
             return []  # the name is not known yet; the item's own snapshot has it
         at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
-        heard = self._hearing.arguments
-        return self._words(document, at, heard, part, lambda words: ArgumentsReceived(part, words))
+        received = self._hearing.arguments
+        return self._words(document, at, received, part, lambda words: ArgumentsReceived(part, words))
 
     def _terminal(self, document: JsonObject, index: int) -> list[StreamEvent]:
         at = f"/{index}/response"

@@ -62,8 +62,8 @@ class Envelope:
 
     def whole(self, output: list[Json], ending: Ending, usage: Usage | None, report: Report) -> JsonObject:
         """The last `response` object; what is there because the API demands it is reported."""
-        for name, said in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
-            report.add(f"/{name}", f"{name}: {said}", f"{NAME} demands an echo of the request", "identity")
+        for name, value in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
+            report.add(f"/{name}", f"{name}: {value}", f"{NAME} demands an echo of the request", "identity")
         unknown = (("/id", self.id, DEFAULT_ID), ("/model", self.model, "''"), ("/created_at", self.created, "0"))
         for pointer, known, invented in unknown:
             if not known:

@@ -112,12 +112,12 @@ class SnapshotReader:
         return places[0] if places else None
 
     def news(
-        self, heard: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
+        self, received: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
     ) -> list[StreamEvent]:
         """What the whole of some words adds to what was heard of them."""
-        fragments = heard.get(key)
+        fragments = received.get(key)
         if fragments is None:
-            heard[key] = [whole]
+            received[key] = [whole]
             return [tell(whole)]
         known = "".join(fragments)
         if len(whole) > len(known) and whole.startswith(known):
@@ -222,12 +222,12 @@ class SnapshotReader:
 
     def _beside(self, content: JsonObject, part: int, at: str) -> list[StreamEvent]:
         """Citations and logprobs of a text."""
-        heard = self.citations.get(part, 0)
+        received = self.citations.get(part, 0)
         annotations = opt_list(content, "annotations", at)
-        self.citations[part] = max(heard, len(annotations))
+        self.citations[part] = max(received, len(annotations))
         events: list[StreamEvent] = [
-            CitationReceived(part, read_annotation(value, f"{at}/annotations/{heard + index}"))
-            for index, value in enumerate(annotations[heard:])
+            CitationReceived(part, read_annotation(value, f"{at}/annotations/{received + index}"))
+            for index, value in enumerate(annotations[received:])
         ]
         tokens = opt_list(content, "logprobs", at)
         if tokens and part not in self._weighed:

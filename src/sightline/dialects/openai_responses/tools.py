@@ -185,10 +185,12 @@ def read_tool_choice(value: Json, tools: list[Tool]) -> ToolChoice | None:
         if kind != _kind_of(name, tools):
             extras = {**extras, "type": kind}
         return ToolChoice("named", (name,), at=at, extras=extras)
-    return _read_allowed(holder, tools, at) or ToolChoice("opaque", _forced_built_in(kind, tools), value=value, at=at)
+    return _read_allowed(holder, tools, at) or ToolChoice(
+        "opaque", _find_forced_built_in(kind, tools), value=value, at=at
+    )
 
 
-def _forced_built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
+def _find_forced_built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
     """The name of the function that stands for the built-in tool which a choice forces."""
     names = [
         tool.functions[0].name

@@ -68,27 +68,27 @@ class SentBack:
             try:
                 summary = await find_exchange(self._store, each, now=self._now())
                 found = await load_exchange(self._store, summary, needs_bodies=False)
-                if any(isinstance(noted.fact, Edited) for noted in found.facts):
+                if any(isinstance(entry.fact, Edited) for entry in found.facts):
                     return await load_exchange(self._store, summary)
             except Fault:
                 continue  # the exchange was deleted from the record, along with the edit
         return None
 
 
-def messages_before_edit(edited: RecordedExchange, asked: Sequence[Message]) -> Sequence[Message]:
-    """The messages of a request before the edit. `asked` are the messages of the result, which are those that were
+def messages_before_edit(edited: RecordedExchange, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a request before the edit. `messages` are the messages of the result, which are those that were
     sent; the record has both versions, unless the edit was in a later round."""
     before = read_request(edited.spoken, edited.body, edited.model).messages
-    return before if [each.role for each in before] == [each.role for each in asked] else asked
+    return before if [each.role for each in before] == [each.role for each in messages] else messages
 
 
-def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
+def changes_of(source: Json, original: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
     """The values to change in a case so that it asks what was sent after the edit. Raises a fault if there are none."""
-    places = _places(source, asked)
-    if [each.role for each in asked] != [each.role for each in sent]:
+    places = _places(source, original)
+    if [each.role for each in original] != [each.role for each in sent]:
         raise _unclear("messages were added or taken away")
     found: list[tuple[Path, str]] = []
-    for one, other, place in zip(asked, sent, places, strict=True):
+    for one, other, place in zip(original, sent, places, strict=True):
         before, after = of_message(one), of_message(other)
         if before != after:
             found += _texts(before, after, place)
@@ -97,15 +97,15 @@ def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) 
     return [(path, _restore_variables(value, source)) for path, value in found]
 
 
-def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
+def _places(source: Json, messages: Sequence[Message]) -> list[tuple[Path, Json]]:
     """The path and value of each message in the case; nothing for messages from elsewhere."""
-    nowhere: list[tuple[Path, Json]] = [((), None)] * len(asked)
+    nowhere: list[tuple[Path, Json]] = [((), None)] * len(messages)
     key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
     written = source[key] if key and isinstance(source, dict) else None
     if isinstance(written, str):
         # The suite's own messages come before those of the case.
-        return [*nowhere[1:], ((key,), written)] if asked else []
-    if not isinstance(written, list) or len(written) > len(asked):
+        return [*nowhere[1:], ((key,), written)] if messages else []
+    if not isinstance(written, list) or len(written) > len(messages):
         return nowhere
     own = [((key, index, "content"), _content(each)) for index, each in enumerate(written)]
     return [*nowhere[len(own) :], *own]
@@ -272,8 +272,8 @@ class EvalCalls:
             return msgspec.structs.replace(trial, is_edited=True)
         # The page says "as sent", which differs from the case after an edit.
         sent = edited.request().messages
-        said = self._cases.observation(shown, key).messages
-        answer = answer_shown(said, len(media_in(sent, ())))
+        messages = self._cases.observation(shown, key).messages
+        answer = answer_shown(messages, len(media_in(sent, ())))
         return msgspec.structs.replace(trial, is_edited=True, messages=messages_shown(sent), answer=answer)
 
     async def media(self, run: str, number: str, query: Query) -> WebResponse:
@@ -282,11 +282,11 @@ class EvalCalls:
         key = (query.text("case"), query.text("target"), query.number("trial", 0))
         turn = query.number("turn", 0) if query.text("turn") else None
         seen = self._cases.observation(shown, key, turn)
-        asked = seen.asked
+        sent = seen.asked
         if turn is None and not seen.run:
             edited = await self._back.find_edit(seen.exchanges)
-            asked = asked if edited is None else edited.request().messages
-        parts = media_in(asked, seen.messages)
+            sent = sent if edited is None else edited.request().messages
+        parts = media_in(sent, seen.messages)
         if not number.isascii() or not number.isdecimal() or len(number) > 9 or int(number) >= len(parts):
             hint = "GET /api/evals/{run}/case has all of them."
             raise Fault(Code.USAGE, f"this try has no file {number[:20]!r}", hint=hint, status=404)

@@ -100,9 +100,9 @@ class CaseShowing:
             return (), fault.message
 
 
-def media_in(asked: Sequence[Message], said: Sequence[Message]) -> tuple[Media, ...]:
+def media_in(sent: Sequence[Message], answered: Sequence[Message]) -> tuple[Media, ...]:
     """All media of the question and the answer, in the order of their numbers in the blocks."""
-    return media_of(ChatAnswer(messages=(*asked, *said)))
+    return media_of(ChatAnswer(messages=(*sent, *answered)))
 
 
 def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
@@ -112,8 +112,8 @@ def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
         if message.role == "tool" and shown:
             continue  # its text is shown in the message with the call
         # The chat has blocks for answers only; other messages are shown in the same way.
-        said = Message("assistant", message.parts)
-        blocks = answer_shown((said, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        turn = Message("assistant", message.parts)
+        blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
         shown.append(MessageShown(message.role, message.name or "", blocks))
     return tuple(shown)
 

@@ -93,7 +93,7 @@ def compare(
     bounds = _bounds(tallies)
     ends = (min((*first, *second), default=0.0), max((*first, *second), default=0.0))
     only = [tuple(case for case in had[0] if case not in had[1]), tuple(case for case in had[1] if case not in had[0])]
-    said = (
+    sentences = (
         describe_difference(scores, *called, level, ends),
         _describe_missing(only[0], called[0]),
         _describe_missing(only[1], called[1]),
@@ -117,7 +117,7 @@ def compare(
         unpaired=tuple(case for case in had[0] if case in had[1] and case not in known),
         excluded=excluded,
         bounds=bounds,
-        said=tuple(sentence for sentence in said if sentence),
+        said=tuple(sentence for sentence in sentences if sentence),
     )
 
 

@@ -230,15 +230,15 @@ def _judges(scores: Iterable[Score]) -> Iterable[Score]:
 
 
 def _by_grader(results: Sequence[CaseResult], level: float) -> tuple[GraderSummary, ...]:
-    heard: dict[tuple[str, str], list[tuple[CaseResult, Score]]] = {}
+    by_grader: dict[tuple[str, str], list[tuple[CaseResult, Score]]] = {}
     for result in results:
         for score in _graders(result):
-            heard.setdefault((score.name, score.type), []).append((result, score))
-    return tuple(_of_grader(name, kind, said, level) for (name, kind), said in heard.items())
+            by_grader.setdefault((score.name, score.type), []).append((result, score))
+    return tuple(_of_grader(name, kind, scores, level) for (name, kind), scores in by_grader.items())
 
 
-def _of_grader(name: str, kind: str, said: Sequence[tuple[CaseResult, Score]], level: float) -> GraderSummary:
-    graded = [(result, score.score) for result, score in said if score.verdict in ("pass", "fail")]
+def _of_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]], level: float) -> GraderSummary:
+    graded = [(result, score.score) for result, score in scores if score.verdict in ("pass", "fail")]
     by_case: dict[str, list[float]] = {}
     groups: dict[str, str] = {}
     for result, value in graded:
@@ -251,8 +251,8 @@ def _of_grader(name: str, kind: str, said: Sequence[tuple[CaseResult, Score]], l
         type=kind,
         mean=mean_of(means, [groups[case] for case in by_case], level),
         graded=len(graded),
-        passes=sum(score.verdict == "pass" for _, score in said),
-        not_graded=sum(score.verdict == "not_graded" for _, score in said),
+        passes=sum(score.verdict == "pass" for _, score in scores),
+        not_graded=sum(score.verdict == "not_graded" for _, score in scores),
     )
 
 

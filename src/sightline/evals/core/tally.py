@@ -116,5 +116,5 @@ def targets_of(results: Iterable[CaseResult]) -> tuple[str, ...]:
 
 
 def _exclude(result: CaseResult, why: Why) -> Excluded:
-    said = result.observation.error if why == "error" else result.score.reason
-    return Excluded(case=result.case, target=result.target, trial=result.trial, why=why, reason=said)
+    reason = result.observation.error if why == "error" else result.score.reason
+    return Excluded(case=result.case, target=result.target, trial=result.trial, why=why, reason=reason)

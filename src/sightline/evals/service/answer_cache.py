@@ -67,18 +67,18 @@ class Answers(Protocol):
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
     """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
     choice = prepared.choice
-    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
-    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+    identity = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(identity).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
     """The answer of an exchange on record; None where it has none, or is another request's."""
-    told = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
-    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
+    recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
         return None
     began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
     ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
-    return Found(told.reply(), exchange, max(0.0, ended - began))
+    return Found(recorded.reply(), exchange, max(0.0, ended - began))
 
 
 class AnswerCache:
@@ -108,7 +108,7 @@ class AnswerCache:
         return answer_in(exchange, facts, sha256, self._prices) if exchange else None
 
     async def facts(self, key: str) -> tuple[str, Sequence[FactEntry]]:
-        """The exchange that answered it and its facts on record; no exchange where nobody asked."""
+        """The exchange that answered it and its facts on record; an empty id if the request has not been sent yet."""
         exchange = self._known.get(key, "")
         facts = await self._store.facts(exchange) if exchange else []
         if exchange and (not facts or not isinstance(facts[-1].fact, ExchangeFinished)):

@@ -152,9 +152,9 @@ class CaseWorker:
         are_cached = True
         changes: Changes = ()
         for number, turn in enumerate(case.turns):
-            said = turn_messages(case, number, [each.messages for each in observations])
+            conversation = turn_messages(case, number, [each.messages for each in observations])
             try:
-                delivery = self._deliver(case, target, said)
+                delivery = self._deliver(case, target, conversation)
             except Fault as fault:
                 if not observations:
                     raise
@@ -187,14 +187,14 @@ class CaseWorker:
     async def _combine_scores(
         self, case: Case, target: CaseTarget, trial: int, scores: list[CaseScore], whole: CaseObservation
     ) -> CaseScore:
-        said: CaseScore | None = None
+        score: CaseScore | None = None
         is_wanted = case.graders or not any(turn.graders or turn.expected for turn in case.turns)
         if is_wanted and not whole.error:
             grading = self._grading(case, whole.asked, whole.question)
-            said = await self.graders.grade(self._ready(case), whole, grading, target.spec, trial)
+            score = await self.graders.grade(self._ready(case), whole, grading, target.spec, trial)
         threshold = threshold_of(case, self.began.suite, self.began.options)
         left = len(case.turns) - len(scores)
-        return together(scores, said, case.aggregation, threshold, not_held=left)
+        return together(scores, score, case.aggregation, threshold, not_held=left)
 
     def _ready(self, case: Case, turn: int | None = None) -> tuple[Grader, ...]:
         """The parsed graders of a case or one of its turns, cached for all targets and trials."""

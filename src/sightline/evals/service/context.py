@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from sightline.agent.service.run_answer import Equipping
+from sightline.agent.service.run_answer import ToolOpener
 from sightline.agent.service.runner import Runner
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
@@ -54,7 +54,7 @@ class EvalContext:
     prices: PriceList = _no_prices
     hub: Hub | None = None
     runner: Runner | None = None
-    equipping: Equipping | None = None
+    open_tools: ToolOpener | None = None
     client: HttpClient | None = None
     make_token: Callable[[], str] | None = None
     elsewhere: Elsewhere | None = None

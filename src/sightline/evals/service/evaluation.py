@@ -278,9 +278,9 @@ class Evaluation:
         if found is None:
             known = ", ".join(each.id for each in suite.cases[:8])
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
-        said = turn_messages(found, 0, ()) if found.turns else found.messages
+        messages = turn_messages(found, 0, ()) if found.turns else found.messages
         form = file_form_of(found, suite, options, spec)
-        delivery = deliver_case(found, said, spec.system, FileCache(self.files), form)
+        delivery = deliver_case(found, messages, spec.system, FileCache(self.files), form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
         means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)

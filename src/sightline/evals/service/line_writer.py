@@ -48,7 +48,7 @@ class LineWriter:
             self._unsure.discard(lasts)
 
     async def flush(self) -> None:
-        """All of it lasts. Whoever is cancelled meanwhile is so when it does."""
+        """Wait until all lines are written. A cancellation in the meantime is raised afterwards."""
         cancelled: asyncio.CancelledError | None = None
         while self._task is not None and not self._task.done():
             try:
@@ -63,7 +63,7 @@ class LineWriter:
             self._task.result()
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
-        """Whoever waits for a line is told also where one who heard of another has failed."""
+        """Fail the waiting lines if the task failed, also when a callback for another line raised."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._fail(error)

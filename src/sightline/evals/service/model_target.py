@@ -46,8 +46,8 @@ class _PendingRequest:
     sha256: str
     changes: Changes = ()
 
-    def collect_changes(self, noted: FactEntry) -> None:
-        self.changes += changes_while_held(self.access.engine.relay.holds, noted)
+    def collect_changes(self, entry: FactEntry) -> None:
+        self.changes += changes_while_held(self.access.engine.relay.holds, entry)
 
     def on_attempt(self, attempt: AttemptStarted) -> None:
         self.reservation.release()
@@ -147,20 +147,20 @@ class ModelTarget:
         try:
             reply = await access.engine.ask(
                 ready,
-                heard=_ignore,
+                on_event=_ignore,
                 tried=pending.on_attempt,
                 paused=_ignore,
                 session=access.session,
                 waits=False,
                 exchange=exchange,
                 max_wait=LONGEST,
-                noted=pending.collect_changes,
+                on_recorded=pending.collect_changes,
             )
         finally:
             reservation.release()
         seconds = access.engine.clock.monotonic() - pending.began
-        asked = replace(wanted, messages=apply_changes(wanted.messages, pending.changes))
-        return self._observe(reply, asked, pending.sha256, exchange, seconds), pending.changes
+        sent = replace(wanted, messages=apply_changes(wanted.messages, pending.changes))
+        return self._observe(reply, sent, pending.sha256, exchange, seconds), pending.changes
 
     def _observe(
         self, reply: Reply, wanted: CaseQuestion, sha256: str, exchange: str, seconds: float

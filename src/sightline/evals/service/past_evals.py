@@ -50,7 +50,7 @@ class PastEvals:
         return Journal(self._logbook, name, FORMAT, past, past.add, now=lambda: 0.0)
 
     def state(self, standing: EvalState) -> State:
-        """Whether somebody drives it, and how it was left if not."""
+        """Whether a process is running it, and how it ended if not."""
         match standing.ended:
             case "finished":
                 return "ended"

@@ -55,7 +55,7 @@ class Process:
         commands = Commands(environment)
         self._running.add(commands)
         try:
-            ended = await commands.run(argv, folder=folder, timeout=timeout, given=given, heard=collect)
+            ended = await commands.run(argv, folder=folder, timeout=timeout, given=given, on_output=collect)
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
             raise Fault(Code.CONFIG, f"{argv[0]} cannot be run: {words}", hint="Check the command.") from None

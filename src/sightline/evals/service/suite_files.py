@@ -10,8 +10,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
-from sightline.evals.core.making.case import MadeCase, join_exchanges, make_case, turns_of
-from sightline.evals.core.making.case import RecordedExchange as RecordedTurn
+from sightline.evals.core.making.case import CaseExchange, MadeCase, join_exchanges, make_case, turns_of
 from sightline.evals.core.reading.files import Need, SuiteReading, candidates
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import Suite, SuiteProblem
@@ -160,17 +159,17 @@ def _of_graders(suite: Suite) -> Iterator[SuiteProblem]:
                 yield problem
 
 
-async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[RecordedTurn, ...]:
+async def conversation(store: Store, ids: Sequence[str], *, now: float) -> tuple[CaseExchange, ...]:
     """Load the exchanges with these ids or id prefixes, oldest first."""
     found: dict[str, RecordedExchange] = {}
     for each in ids:
         summary = await find_exchange(store, each, now=now)
         found[summary.id] = await load_exchange(store, summary)
-    return tuple(_turn_of(found[name]) for name in sorted(found))
+    return tuple(_case_exchange_of(found[name]) for name in sorted(found))
 
 
 def make_masked_case(
-    turns: Sequence[RecordedTurn], name: str, secrets: Sequence[str], from_turn: int | None = None
+    exchanges: Sequence[CaseExchange], name: str, secrets: Sequence[str], from_turn: int | None = None
 ) -> MadeCase:
     """Make a case of a conversation, with all secrets masked."""
     redaction = Redaction(secrets)
@@ -180,17 +179,17 @@ def make_masked_case(
         data = masking.feed(text.encode("utf-8", "surrogatepass")) + masking.close()
         return data.decode("utf-8", "surrogatepass")
 
-    return make_case(turns, name, mask, from_turn=from_turn)
+    return make_case(exchanges, name, mask, from_turn=from_turn)
 
 
-def turns_in(turns: Sequence[RecordedTurn]) -> int:
+def turns_in(exchanges: Sequence[CaseExchange]) -> int:
     """The number of user turns in a conversation."""
-    whole = join_exchanges(turns)
-    return len(turns_of((*whole.messages, *whole.said))[1])
+    whole = join_exchanges(exchanges)
+    return len(turns_of((*whole.messages, *whole.answer))[1])
 
 
-def _turn_of(exchange: RecordedExchange) -> RecordedTurn:
+def _case_exchange_of(exchange: RecordedExchange) -> CaseExchange:
     if exchange.is_count:
         hint = "Name an exchange in which the model was asked."
         raise Fault(Code.USAGE, f"{exchange.id} only counts tokens", hint=hint, status=422)
-    return RecordedTurn(exchange.request(), exchange.reply() if exchange.frames else None)
+    return CaseExchange(exchange.request(), exchange.reply() if exchange.frames else None)

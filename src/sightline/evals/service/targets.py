@@ -14,7 +14,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approvers import Judging, Said
 from sightline.agent.service.round_sender import RunGate
-from sightline.agent.service.run_answer import Equipment
+from sightline.agent.service.run_answer import RunTools
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.commands import without
 from sightline.catalog.choose import ModelChoice
@@ -80,7 +80,7 @@ class ToolsTarget:
     is approved. Answers are never cached, because tools may have effects."""
 
     def __init__(
-        self, model: ModelTarget, runner: Runner, tools: Equipment, access: ModelAccess, *, approves: bool
+        self, model: ModelTarget, runner: Runner, tools: RunTools, access: ModelAccess, *, approves: bool
     ) -> None:
         self._model = model
         self._runner = runner
@@ -120,7 +120,9 @@ class ToolsTarget:
                     "toolsets": list(spec.toolsets),
                 },
                 on_fact=trace,
-                noted=lambda noted: trace.changes.extend(changes_while_held(self._access.engine.relay.holds, noted)),
+                on_recorded=lambda entry: trace.changes.extend(
+                    changes_while_held(self._access.engine.relay.holds, entry)
+                ),
                 gate=RunGate(self._admit, LONGEST),
             )
             observation = observe_run(ended, run, choice, trace.seconds)
@@ -273,9 +275,9 @@ class Targets:
 
     async def _with_tools(self, spec: TargetSpec) -> CaseTarget:
         context = self._run.context
-        if context.runner is None or context.equipping is None:
+        if context.runner is None or context.open_tools is None:
             raise Fault(Code.USAGE, f"{spec.name} has toolsets, and nothing here runs tools", hint="Leave them out.")
-        tools = await context.equipping(spec.toolsets)
+        tools = await context.open_tools(spec.toolsets)
         model = ModelTarget(spec, self._choice(spec), self._access)
         approves = spec.approve or self._run.began.options.approve
         return ToolsTarget(model, context.runner, tools, self._access, approves=approves)

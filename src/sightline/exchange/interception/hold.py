@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from sightline.editing.comparing import SectionChange, changes_between
-from sightline.editing.draft import Draft, Editing
+from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
 from sightline.editing.masks import Mask, MaskOutcome, project_of
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
@@ -119,7 +119,7 @@ class Hold(ABC):
     lost; `masks` what became of the masks that were applied before."""
 
     phase: ClassVar[Phase]
-    _editing: Editing[Draft] | Editing[CallsDraft]
+    _editing: EditHistory[Draft] | EditHistory[CallsDraft]
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class HeldRequest(Hold):
     """
 
     phase = "request"
-    _editing: Editing[Draft]
+    _editing: EditHistory[Draft]
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class HeldRequest(Hold):
         applied: tuple[Mask, ...] = (),
     ) -> None:
         super().__init__(exchange, rule, now=now, report=report, masks=masks)
-        self._editing = Editing(draft)
+        self._editing = EditHistory(draft)
         self.kept = KeptEdits(draft, applied)
 
     @property
@@ -369,11 +369,11 @@ class HeldCalls(Hold):
     """The tool calls of a reply. Their edits cannot be kept for later replies."""
 
     phase = "tool_calls"
-    _editing: Editing[CallsDraft]
+    _editing: EditHistory[CallsDraft]
 
     def __init__(self, exchange: Exchange, draft: CallsDraft, rule: InterceptionRule, *, now: float) -> None:
         super().__init__(exchange, rule, now=now)
-        self._editing = Editing(draft)
+        self._editing = EditHistory(draft)
 
     @property
     def draft(self) -> CallsDraft:

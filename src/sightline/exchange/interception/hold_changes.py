@@ -13,11 +13,11 @@ Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]
 """The changes of several requests, one after the other: each was made on what the one before had left."""
 
 
-def changes_while_held(holds: Holds | RemoteHolds, noted: FactEntry) -> Changes:
+def changes_while_held(holds: Holds | RemoteHolds, entry: FactEntry) -> Changes:
     """What a user changed in a request, if this fact says that it was released; nothing otherwise."""
-    if not isinstance(noted.fact, Released):
+    if not isinstance(entry.fact, Released):
         return ()
-    hold = holds.find(noted.exchange)
+    hold = holds.find(entry.exchange)
     return () if hold is None or not hold.changes else (hold.changes,)
 
 

@@ -69,7 +69,7 @@ class RuleSubject:
     def says(self, pattern: str) -> bool:
         """Whether the pattern occurs in the request."""
         digest = self._digest
-        return any(occurs(pattern, text) for text in (digest.asked, *digest.system))
+        return any(occurs(pattern, text) for text in (digest.new_text, *digest.system))
 
     @cached_property
     def _digest(self) -> Digest:

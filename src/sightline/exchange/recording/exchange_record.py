@@ -54,12 +54,12 @@ class RecordedExchange:
     @cached_property
     def received(self) -> Received:
         """How it began."""
-        return next(noted.fact for noted in self.facts if isinstance(noted.fact, Received))
+        return next(entry.fact for entry in self.facts if isinstance(entry.fact, Received))
 
     @cached_property
     def attempt(self) -> AttemptStarted | None:
         """The last time that it was sent."""
-        tried = [noted.fact for noted in self.facts if isinstance(noted.fact, AttemptStarted)]
+        tried = [entry.fact for entry in self.facts if isinstance(entry.fact, AttemptStarted)]
         return tried[-1] if tried else None
 
     @property
@@ -70,13 +70,13 @@ class RecordedExchange:
     @cached_property
     def end(self) -> ExchangeFinished | ExchangeFailed | None:
         """How its answer ended, where one came or should have."""
-        ended = (noted.fact for noted in self.facts if isinstance(noted.fact, ExchangeFinished | ExchangeFailed))
+        ended = (entry.fact for entry in self.facts if isinstance(entry.fact, ExchangeFinished | ExchangeFailed))
         return next(ended, None)
 
     @cached_property
     def frames(self) -> tuple[FrameArrived, ...]:
         """The provider's answer in its pieces."""
-        return tuple(noted.fact for noted in self.facts if isinstance(noted.fact, FrameArrived))
+        return tuple(entry.fact for entry in self.facts if isinstance(entry.fact, FrameArrived))
 
     @property
     def reply_body(self) -> bytes:
@@ -122,9 +122,9 @@ class RecordedExchange:
     @property
     def fault(self) -> Fault | None:
         """What it failed with, or was cancelled for."""
-        for noted in self.facts:
-            if isinstance(noted.fact, ExchangeCancelled):
-                reason = noted.fact.reason
+        for entry in self.facts:
+            if isinstance(entry.fact, ExchangeCancelled):
+                reason = entry.fact.reason
                 message = f"the request was cancelled: {CANCEL_WORDS[reason]}"
                 return Fault(Code.CANCELLED, message, hint="Send it again if it is still wanted.", reason=reason)
         if not isinstance(self.end, ExchangeFailed):
@@ -153,7 +153,7 @@ class RecordedExchange:
         return fold(self.events(), self.spoken)
 
     def _translations(self) -> Iterable[Translated]:
-        return (noted.fact for noted in self.facts if isinstance(noted.fact, Translated))
+        return (entry.fact for entry in self.facts if isinstance(entry.fact, Translated))
 
 
 def read_request(spoken: str, body: bytes, model: str) -> Request:
@@ -190,8 +190,8 @@ def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
     """Of the client's body, and of the one that was sent. What was translated after that is the reply."""
     received = sent = ""
     is_sent = False
-    for noted in facts:
-        match noted.fact:
+    for entry in facts:
+        match entry.fact:
             case Received(sha256=sha256):
                 received = sent = sha256
             case Translated(sha256=sha256) | Released(sha256=sha256) if sha256 and not is_sent:

@@ -129,9 +129,9 @@ def read_har(data: bytes, provider_of: Callable[[str], str]) -> HarImport:
             entry = msgspec.convert(value, HarEntry)
         except MISFIT as error:
             raise _unreadable(f"entry {number} of the archive: {error}") from None
-        asked = _model_call_of(entry)
-        if asked is not None:
-            exchanges.append(_exchange(entry, number, asked, provider_of))
+        model_call = _model_call_of(entry)
+        if model_call is not None:
+            exchanges.append(_exchange(entry, number, model_call, provider_of))
     return HarImport(tuple(exchanges), len(entries) - len(exchanges))
 
 
@@ -159,7 +159,9 @@ def _model_call_of(entry: HarEntry) -> _PathSays | None:
     return None
 
 
-def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Callable[[str], str]) -> tuple[Entry, ...]:
+def _exchange(
+    entry: HarEntry, number: int, model_call: _PathSays, provider_of: Callable[[str], str]
+) -> tuple[Entry, ...]:
     at = _time(entry.started_date_time, number)
     url = urlsplit(entry.request.url)
     headers = tuple((each.name, each.value) for each in entry.request.headers if not each.name.startswith(":"))
@@ -167,8 +169,8 @@ def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Calla
     assert entry.request.post_data is not None
     body = _mask_secrets(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
     sha256 = hashlib.sha256(body).hexdigest()
-    said = _fields(body)
-    spoken, model = asked.dialect, asked.model or str(said.get("model") or "")
+    fields = _fields(body)
+    spoken, model = model_call.dialect, model_call.model or str(fields.get("model") or "")
     agent = next((value for name, value in headers if name.lower() == "user-agent"), "")
     facts: list[Fact] = [
         Received(
@@ -178,7 +180,7 @@ def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Calla
             session=entry.own.session if entry.own.id else _SESSION,
             client=entry.own.client or agent.partition(" ")[0],
             path=redaction.address(url.path, url.query),
-            is_stream=asked.is_stream or said.get("stream") is True,
+            is_stream=model_call.is_stream or fields.get("stream") is True,
             headers=redaction.headers(headers),
         )
     ]

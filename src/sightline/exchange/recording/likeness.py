@@ -53,9 +53,9 @@ def lines_of(spoken: str, body: bytes, model: str, *, counts: bool = False) -> l
     if counts and isinstance(document, dict) and isinstance(inner := document.get(counting_of(spoken).wrapper), dict):
         document = inner
     request = dialect(spoken).read_request(document)
-    asked = "count" if counts else "ask"
+    kind = "count" if counts else "ask"
     # The answer to a count is a form of its dialect alone.
-    return [f"{asked} {spoken if counts else ''}".strip(), f"model {request.model or model}", *_lines(request)]
+    return [f"{kind} {spoken if counts else ''}".strip(), f"model {request.model or model}", *_lines(request)]
 
 
 def key_of(lines: list[str]) -> bytes:
@@ -87,20 +87,20 @@ def _lines(request: Request) -> Iterator[str]:
     for tool in request.tools:
         yield f"tool {_tool(tool)}"
     calls: dict[str, int] = {}
-    said, speaker = "", ""
+    words, speaker = "", ""
     for message in request.messages:
         for who, kind, text in _pieces_of(message, calls):
             # Where one dialect has one text, another has several pieces or messages of it.
             if kind == "text" and who == speaker:
-                said += text
+                words += text
                 continue
             if speaker:
-                yield from _text(speaker, said)
-            speaker, said = (who, text) if kind == "text" else ("", "")
+                yield from _text(speaker, words)
+            speaker, words = (who, text) if kind == "text" else ("", "")
             if kind != "text":
                 yield f"{kind} {text}"
     if speaker:
-        yield from _text(speaker, said)
+        yield from _text(speaker, words)
 
 
 def _text(who: str, text: str) -> Iterator[str]:

@@ -288,33 +288,33 @@ def _losses(recorded: RecordedExchange) -> str:
 
 def _facts(recorded: RecordedExchange) -> str:
     began = recorded.facts[0].at
-    rows = [(f"{noted.at - began:+.3f} s", *described) for noted, described in _describe_facts(recorded)]
+    rows = [(f"{entry.at - began:+.3f} s", *described) for entry, described in _describe_facts(recorded)]
     return _section("What happened", _table(("when", "what", ""), rows))
 
 
 def _describe_facts(recorded: RecordedExchange) -> Iterator[tuple[FactEntry, tuple[str, str]]]:
     """Each fact but the frames, of which the first says how many there are."""
     are_frames_told = False
-    for noted in recorded.facts:
-        if isinstance(noted.fact, FrameArrived):
+    for entry in recorded.facts:
+        if isinstance(entry.fact, FrameArrived):
             if not are_frames_told:
                 are_frames_told = True
                 yield (
-                    noted,
+                    entry,
                     (
                         "frames",
                         f"{_pieces(recorded)}, {len(recorded.reply_body):,} bytes",
                     ),
                 )
             continue
-        plain: JsonObject = msgspec.to_builtins(noted.fact)
+        plain: JsonObject = msgspec.to_builtins(entry.fact)
         kind = str(plain.pop("kind"))
         shown = {key: value for key, value in plain.items() if value not in ("", 0, 0.0, None, [], {})}
         for long in ("headers", "report", "additions", "usage", "telemetry"):
             shown.pop(long, None)
-        if isinstance(noted.fact, Budgeted):
-            shown["stage"] = str(noted.fact.telemetry.get("stage"))
-        yield noted, (kind, ", ".join(f"{key} {value}" for key, value in shown.items()))
+        if isinstance(entry.fact, Budgeted):
+            shown["stage"] = str(entry.fact.telemetry.get("stage"))
+        yield entry, (kind, ", ".join(f"{key} {value}" for key, value in shown.items()))
 
 
 def _section(title: str, body: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.streaming import broken_frame_fault
+from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Fault
 from sightline.exchange import client_response
@@ -38,36 +38,40 @@ class PlayedBody:
 
 
 async def play(
-    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
 ) -> ClientResponse:
     """The recorded answer to this request, at the pace that `wait` sets."""
-    is_same = recorded.spoken == asked.dialect
+    is_same = recorded.spoken == client_request.dialect
     is_error = recorded.fault is not None and recorded.summary.status >= 400
-    if is_error or asked.counts or (is_same and not asked.is_stream and not recorded.received.is_stream):
-        return await _whole_as_it_came(recorded, asked, wait, own)
-    if not asked.is_stream:
-        return await _play_whole(recorded, asked, request, wait, own)
+    if (
+        is_error
+        or client_request.counts
+        or (is_same and not client_request.is_stream and not recorded.received.is_stream)
+    ):
+        return await _whole_as_it_came(recorded, client_request, wait, own)
+    if not client_request.is_stream:
+        return await _play_whole(recorded, client_request, request, wait, own)
     is_array = begins_array(recorded.reply_body) is True
-    if is_same and recorded.received.is_stream and is_array == asked.wants_array:
+    if is_same and recorded.received.is_stream and is_array == client_request.wants_array:
         status, headers = recorded.summary.status or 200, _headers(recorded)
         return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
-    events = PlayedBody(_write_frames(recorded, asked, request, wait))
-    return ClientResponse(recorded.id, 200, [*client_response.stream_headers(asked), *own], events)
+    events = PlayedBody(_write_frames(recorded, client_request, request, wait))
+    return ClientResponse(recorded.id, 200, [*client_response.stream_headers(client_request), *own], events)
 
 
 async def _whole_as_it_came(
-    recorded: RecordedExchange, asked: ClientRequest, wait: Wait, own: Headers
+    recorded: RecordedExchange, request: ClientRequest, wait: Wait, own: Headers
 ) -> ClientResponse:
     await wait(_end(recorded))
-    if recorded.fault is not None and recorded.spoken != asked.dialect:
-        return client_response.refusal(asked.dialect, recorded.fault, own, recorded.id)
+    if recorded.fault is not None and recorded.spoken != request.dialect:
+        return client_response.refusal(request.dialect, recorded.fault, own, recorded.id)
     return client_response.whole(
         recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own
     )
 
 
 async def _play_whole(
-    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
 ) -> ClientResponse:
     """A whole body, whatever the recording is."""
     await wait(_end(recorded))
@@ -76,8 +80,8 @@ async def _play_whole(
     for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
         fold.add(event)
     if (fault := fold.reply.fault) is not None:
-        return client_response.refusal(asked.dialect, fault, own, recorded.id)
-    body = dialect(asked.dialect).write_reply(fold.reply, _client(recorded, asked, request), Report())
+        return client_response.refusal(client_request.dialect, fault, own, recorded.id)
+    body = dialect(client_request.dialect).write_reply(fold.reply, _client(recorded, client_request, request), Report())
     return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
 
 
@@ -99,11 +103,11 @@ async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes
 
 
 async def _write_frames(
-    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait
+    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait
 ) -> AsyncIterator[bytes]:
     """A stream of the client's dialect, each event when its frame came."""
     telling = _Telling(recorded, request)
-    writer = dialect(asked.dialect).stream_writer(_client(recorded, asked, request), Report())
+    writer = dialect(client_request.dialect).stream_writer(_client(recorded, client_request, request), Report())
     for frame in recorded.frames:
         await wait(frame.after)
         if data := b"".join(map(writer.feed, telling.feed(frame.data))):
@@ -134,21 +138,21 @@ class _Telling:
             if self._is_over:
                 break
             if isinstance(event, FrameBroken):
-                read += [Failed(broken_frame_fault(event)), Ended()]
+                read += [Failed(fault_of_broken_frame(event)), Ended()]
                 self._is_over = True
             else:
                 read += self._restorer.feed(event)
         return read
 
 
-def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) -> Client:
+def _client(recorded: RecordedExchange, client_request: ClientRequest, request: Request) -> Client:
     return Client(
         include_usage=bool(request.options.include_usage),
         id=recorded.id,
-        model=asked.model,
+        model=client_request.model,
         created=int(recorded.summary.at),
         input_tokens=recorded.summary.input_tokens or 0,
-        as_array=asked.wants_array,
+        as_array=client_request.wants_array,
     )
 
 
@@ -162,6 +166,6 @@ def _end(recorded: RecordedExchange) -> float:
     return recorded.frames[-1].after if recorded.frames else 0.0
 
 
-def not_recorded(fault: Fault, asked: ClientRequest) -> ClientResponse:
+def not_recorded(fault: Fault, request: ClientRequest) -> ClientResponse:
     """A miss, in the client's own words."""
-    return client_response.refusal(asked.dialect, fault, [])
+    return client_response.refusal(request.dialect, fault, [])

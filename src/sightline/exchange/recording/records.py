@@ -35,7 +35,7 @@ class Records:
         await self.store.settle()
         facts = await self.store.facts(exchange)
         if waiting:
-            known = {noted.n: noted for noted in (*waiting, *facts)}
+            known = {entry.n: entry for entry in (*waiting, *facts)}
             facts = [known[n] for n in sorted(known)]
         if not facts:
             hint = "GET /api/exchanges lists the exchanges."

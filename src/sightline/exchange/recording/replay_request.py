@@ -58,12 +58,12 @@ def again(recorded: RecordedExchange) -> ClientRequest:
 
 def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
     """The same request for another model, wherever that is; what a person changed before it was sent stays changed."""
-    asked = _as_received(recorded)
-    body = recorded.sent if recorded.spoken == asked.dialect else recorded.body
-    if dialect(asked.dialect).model_in_path:
-        named = _MODEL_IN_PATH.sub(lambda _: in_path(model), asked.path, count=1)
-        return msgspec.structs.replace(asked, body=body, path=named, model=model)
-    return msgspec.structs.replace(asked, body=WireDocument(body).set("/model", model).data, model=model)
+    request = _as_received(recorded)
+    body = recorded.sent if recorded.spoken == request.dialect else recorded.body
+    if dialect(request.dialect).model_in_path:
+        named = _MODEL_IN_PATH.sub(lambda _: in_path(model), request.path, count=1)
+        return msgspec.structs.replace(request, body=body, path=named, model=model)
+    return msgspec.structs.replace(request, body=WireDocument(body).set("/model", model).data, model=model)
 
 
 def had_credential(recorded: RecordedExchange) -> bool:

@@ -110,10 +110,10 @@ def proxy_refused(place: str, variable: str, status: int, target: str) -> Fault:
     if status == 407:
         message = f"the proxy {place} wants a user name and password"
         return network("proxy", message, f"Set {variable} to http://user:password@{place}.", lasting=True)
-    said = f"answered {status}" if status else "gave no valid answer"
+    outcome = f"answered {status}" if status else "gave no valid answer"
     return network(
         "proxy",
-        f"the proxy {place} {said} when asked for {target}",
+        f"the proxy {place} {outcome} when asked for {target}",
         f"Check {variable}; NO_PROXY names hosts to reach directly.",
     )
 
@@ -160,7 +160,7 @@ def _no_tls(error: ssl.SSLError, place: str) -> Fault:
         )
     if "protocol version" in reason or "unsupported protocol" in reason:
         return network("tls", f"{place} speaks no TLS version from 1.2 on", "Ask its operator.", lasting=True)
-    said = f": {reason}" if reason else ""
+    detail = f": {reason}" if reason else ""
     return network(
-        "tls", f"no TLS connection to {place}{said}", "Try again; check the proxy and the clock if it stays."
+        "tls", f"no TLS connection to {place}{detail}", "Try again; check the proxy and the clock if it stays."
     )

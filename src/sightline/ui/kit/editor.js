@@ -5,7 +5,7 @@
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { withLineEnds } from "./core/edits.js";
-import { changedCore } from "./core/text-diff.js";
+import { findChange } from "./core/text-diff.js";
 
 /** @import { EditorView } from "../vendor/codemirror.js" */
 /** @typedef {typeof import("../vendor/codemirror.js")} CodeMirror */
@@ -134,7 +134,7 @@ function Rich(props) {
     const view = editor.current;
     if (!view || props.value === known.current) return;
     known.current = props.value;
-    const [from, to, end] = changedCore(view.state.doc.toString(), props.value);
+    const [from, to, end] = findChange(view.state.doc.toString(), props.value);
     // Only what differs, so that the cursor stays where it is.
     if (from < to || from < end) view.dispatch({ changes: { from, to, insert: props.value.slice(from, end) } });
   }, [props.value]);

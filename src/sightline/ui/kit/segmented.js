@@ -13,7 +13,7 @@ import { html } from "../vendor/preact.js";
  * @template {string | number | boolean} T
  * @param {{ label: string, value: T, choices: readonly Choice<T>[], onChange: (value: T) => void }} props
  */
-export function segmented({ label, value, choices, onChange }) {
+export function segmentControl({ label, value, choices, onChange }) {
   return html`<div class="segmented" role="radiogroup" aria-label=${label}>
     ${choices.map(
       (choice) => html`<button

@@ -9,9 +9,9 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.making.case import (
     AS_RECORDED,
     TO_BE_WRITTEN,
+    CaseExchange,
     Conversation,
     MadeCase,
-    RecordedExchange,
     RecordedTurn,
     behind_calls,
     join_exchanges,
@@ -42,32 +42,30 @@ def replied(*parts: Text) -> Reply:
 
 
 def test_one_exchange_is_its_request_and_what_was_said() -> None:
-    found = join_exchanges([RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))])
+    found = join_exchanges([CaseExchange(Request("m", (HELLO,)), replied(Text("Hi.")))])
     assert found == Conversation((HELLO,), (HI,))
 
 
 def test_a_reply_that_broke_off_or_is_empty_says_nothing() -> None:
     broken = Reply(choices=(Choice(parts=(Text("Hi"),)),), fault=Fault(Code.NETWORK, "gone"))
     for reply in (None, broken, replied()):
-        assert RecordedExchange(Request("m", (HELLO,)), reply).said == ()
+        assert CaseExchange(Request("m", (HELLO,)), reply).answer == ()
 
 
 def test_the_last_request_has_the_whole_conversation() -> None:
-    first = RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
-    second = RecordedExchange(Request("m", (HELLO, HI, BYE)), replied(Text("Bye.")))
-    assert join_exchanges([first, second]) == Conversation((HELLO, HI, BYE), second.said)
+    first = CaseExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
+    second = CaseExchange(Request("m", (HELLO, HI, BYE)), replied(Text("Bye.")))
+    assert join_exchanges([first, second]) == Conversation((HELLO, HI, BYE), second.answer)
 
 
 def test_messages_that_a_client_no_longer_sends_are_counted() -> None:
-    first = RecordedExchange(Request("m", (SYSTEM, HELLO, HI)))
-    assert join_exchanges([first, RecordedExchange(Request("m", (BYE,)))]).forgotten == 2
+    first = CaseExchange(Request("m", (SYSTEM, HELLO, HI)))
+    assert join_exchanges([first, CaseExchange(Request("m", (BYE,)))]).forgotten == 2
 
 
 def test_a_conversation_that_the_provider_keeps_is_put_together() -> None:
-    first = RecordedExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
-    second = RecordedExchange(
-        Request("m", (BYE,), options=Options(previous_response_id="resp_1")), replied(Text("Bye."))
-    )
+    first = CaseExchange(Request("m", (HELLO,)), replied(Text("Hi.")))
+    second = CaseExchange(Request("m", (BYE,), options=Options(previous_response_id="resp_1")), replied(Text("Bye.")))
     assert join_exchanges([first, second]).messages == (HELLO, HI, BYE)
     assert not join_exchanges([first, second]).is_continued
     assert join_exchanges([second]).is_continued
@@ -151,7 +149,7 @@ def replied_case(*parts: Part) -> Reply:
 
 
 def made(messages: tuple[Message, ...], reply: Reply | None, **options: object) -> MadeCase:
-    return make_case([RecordedExchange(Request("m", messages), reply)], "My case", mask, **options)
+    return make_case([CaseExchange(Request("m", messages), reply)], "My case", mask, **options)
 
 
 def read(made: MadeCase) -> Case:
@@ -337,7 +335,7 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
         options=Options(temperature=0, max_tokens=9, reasoning=Reasoning(effort="low"), format=JsonFormat()),
         dialect="openai-chat",
     )
-    case = make_case([RecordedExchange(request)], "My case", mask)
+    case = make_case([CaseExchange(request)], "My case", mask)
     metadata: JsonObject = read(case).metadata
     assert metadata == {
         "recorded": {
@@ -354,21 +352,21 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
     assert b'"reads with ***"' in case.files[-1].data
     assert "the form of the answer" in [each.what for each in case.left]
     assert "beta of the tool read" in [each.what for each in case.left]
-    assert "metadata" not in make_case([RecordedExchange(Request("", TALK[1:2]))], "x", mask).case
+    assert "metadata" not in make_case([CaseExchange(Request("", TALK[1:2]))], "x", mask).case
 
 
 def test_what_the_last_request_no_longer_has_is_told() -> None:
-    first = RecordedExchange(Request("m", TALK))
-    last = RecordedExchange(Request("m", TALK[5:]), replied_case(Text("Then.")))
+    first = CaseExchange(Request("m", TALK))
+    last = CaseExchange(Request("m", TALK[5:]), replied_case(Text("Then.")))
     assert "4 earlier messages" in [each.what for each in make_case([first, last], "x", mask).left]
-    nearly = RecordedExchange(Request("m", TALK[2:]), replied_case(Text("Then.")))
+    nearly = CaseExchange(Request("m", TALK[2:]), replied_case(Text("Then.")))
     assert "1 earlier message" in [each.what for each in make_case([first, nearly], "x", mask).left]
 
 
 def test_a_beginning_that_the_provider_holds_is_told() -> None:
     request = Request("m", TALK[5:], options=Options(previous_response_id="resp_1"))
     assert "the beginning of the conversation" in [
-        each.what for each in make_case([RecordedExchange(request)], "x", mask).left
+        each.what for each in make_case([CaseExchange(request)], "x", mask).left
     ]
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sightline.editing.draft import Editing
+from sightline.editing.draft import EditHistory
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -154,7 +154,7 @@ def test_broken_arguments_are_an_error_unless_the_model_wrote_them() -> None:
 
 
 def test_every_step_can_be_undone_and_done_again() -> None:
-    editing = Editing(CallsDraft.of(REPLY))
+    editing = EditHistory(CallsDraft.of(REPLY))
     first = editing.draft
     for undo, word in ((Undo(), "undo"), (Redo(), "redo")):
         with pytest.raises(Fault, match=f"nothing to {word}") as caught:

@@ -197,7 +197,7 @@ def _media_outcome(file: BinaryIO, kind: str, size: int, path: str) -> ToolOutco
 
 def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> str:
     """The requested lines within the limit, with a note about what is left out."""
-    taken: list[str] = []
+    shown: list[str] = []
     room = MOST_LETTERS
     number = 0
     while last is None or number < last:
@@ -208,15 +208,15 @@ def _lines(text: io.TextIOWrapper, first: int, last: int | None, path: str) -> s
         if number < first:
             continue
         room -= len(line)
-        if room < 0 and taken:
-            taken.append(f"[lines {first} to {number - 1}; go on with first_line={number}]")
+        if room < 0 and shown:
+            shown.append(f"[lines {first} to {number - 1}; go on with first_line={number}]")
             break
-        taken.append(f"{line}[… the rest of this line is left out]\n" if is_cut else line)
-    if not taken:
+        shown.append(f"{line}[… the rest of this line is left out]\n" if is_cut else line)
+    if not shown:
         if number == 0:
             return "(the file is empty)"
         raise Fault(Code.USAGE, f"{path!r} has only {number} lines")
-    whole = "".join(taken)
+    whole = "".join(shown)
     return f"{whole}\n[bytes that are no text are shown as �]" if "�" in whole else whole
 
 
@@ -286,7 +286,7 @@ class ShellTools:
         if any("\0" in word or not _is_spelled(word) for word in command):
             return text_outcome("This command line holds characters that no command line can.", is_error=True)
         finished = await self.commands.run(
-            command, folder=folder, timeout=seconds, heard=self._report_last_line, has_one_pipe=True
+            command, folder=folder, timeout=seconds, on_output=self._report_last_line, has_one_pipe=True
         )
         output = finished.output
         gap = "" if not output or output.endswith("\n") else "\n"

@@ -135,7 +135,7 @@ class McpServer:
         assert self._task is not None
         error = None if self._task.cancelled() else self._task.exception()
         fault = None if isinstance(error, Fault) else self._connection.why
-        fault = fault or (fault_of(error) if error is not None else _closed_fault())
+        fault = fault or (fault_of(error) if error is not None else _fault_when_closed())
         words = f"; it said: {self._connection.words}" if self._connection.words else ""
         message = mask_values(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)
         return Fault(fault.code, message, hint=fault.hint, status=fault.status)
@@ -147,7 +147,7 @@ def _consume_exception(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _closed_fault() -> Fault:
+def _fault_when_closed() -> Fault:
     return Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")
 
 

@@ -146,7 +146,7 @@ class Gathering:
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 
     def _pair(self, key: str, topic: str, turns: list[ImportedTurn]) -> MessagePair:
-        asked = turns[0].parts if turns[0].speaker == "user" else ()
+        question = turns[0].parts if turns[0].speaker == "user" else ()
         replies = [turn for turn in turns if turn.speaker != "user"]
         model = next((turn.model for turn in reversed(replies) if turn.model), "")
         answer = None
@@ -158,8 +158,8 @@ class Gathering:
             id=self._id("pair", f"{key}\n{turns[0].key}"),
             topic=topic,
             model=model,
-            user_text="\n\n".join(part.text for part in asked if isinstance(part, Text)),
-            attachments=tuple(part for part in asked if not isinstance(part, Text)),
+            user_text="\n\n".join(part.text for part in question if isinstance(part, Text)),
+            attachments=tuple(part for part in question if not isinstance(part, Text)),
             answer=answer,
             state="complete" if answer else "idle",
             at=turns[0].at,

@@ -82,10 +82,10 @@ def _with_sources(gathering: Gathering, answer: ChatAnswer, citations: Json) -> 
 
 def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: bool) -> MessagePair:
     at = moment(entry.get("timestamp", entry.get("createdAt")))
-    model, said = text(entry, "model"), text(entry, "assistantText")
+    model, answer_text = text(entry, "model"), text(entry, "assistantText")
     stars = entry.get("star", entry.get("stars"))
     kept = msgspec.convert(entry.get("kept", {}), ExtraFields) if is_own else ExtraFields()
-    answer = kept.answer or (text_answer(said, model=model, at=at) if said else None)
+    answer = kept.answer or (text_answer(answer_text, model=model, at=at) if answer_text else None)
     if kept.answer is None and answer is not None:
         answer = _with_sources(gathering, answer, entry.get("citations"))
     trouble = kept.trouble

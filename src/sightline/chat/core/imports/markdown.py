@@ -109,16 +109,16 @@ class _Reading:
     def close(self) -> None:
         """End the current turn."""
         lines = _unfence("\n".join(self._lines).strip()).split("\n")
-        said = "\n".join(line[1:] if line[:1] == "\\" and _is_marked(line.lstrip("\\")) else line for line in lines)
-        if self._speaker is not None and said.strip():
+        text = "\n".join(line[1:] if line[:1] == "\\" and _is_marked(line.lstrip("\\")) else line for line in lines)
+        if self._speaker is not None and text.strip():
             model = self._model if self._speaker == "assistant" else ""
-            self.turns.append(ImportedTurn(self._speaker, (Text(said),), str(len(self.turns)), self._at, model))
+            self.turns.append(ImportedTurn(self._speaker, (Text(text),), str(len(self.turns)), self._at, model))
         self._lines = []
 
 
-def _unfence(said: str) -> str:
+def _unfence(text: str) -> str:
     """The text without the fence around all of it, which MaiChat writes."""
-    first, _, rest = said.partition("\n")
+    first, _, rest = text.partition("\n")
     inner, _, last = rest.rpartition("\n")
     is_whole = first == last and len(first) >= 3 and set(first) in ({"`"}, {"~"})
-    return inner if is_whole and first not in inner.split("\n") else said
+    return inner if is_whole and first not in inner.split("\n") else text

@@ -139,12 +139,12 @@ class _Branch:
             if not self._called:
                 self._gathering.lose("results of tools without a call were left out")
                 return ()
-            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
-            return (ToolResult(self._called.pop(0), (Text(said),)),)
+            joined = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            return (ToolResult(self._called.pop(0), (Text(joined),)),)
         if role == "assistant" and recipient not in _SPOKEN_TO_ALL:
-            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            joined = "\n\n".join(part.text for part in content if isinstance(part, Text))
             self._called.append(name)
-            return (ToolCall(name, tool_name(recipient), encode({"input": said}).decode()),)
+            return (ToolCall(name, tool_name(recipient), encode({"input": joined}).decode()),)
         self._called.clear()
         return self._with_sources(content, member(message, "metadata"))
 
@@ -172,9 +172,9 @@ class _Branch:
                 return ()
             case _:
                 pieces = content.get("parts")
-                said = pieces if isinstance(pieces, list) else [content.get("text") or content.get("result")]
-                words = [piece for piece in said if isinstance(piece, str) and piece.strip()]
-                pictures = sum(isinstance(piece, dict) for piece in said)
+                texts = pieces if isinstance(pieces, list) else [content.get("text") or content.get("result")]
+                words = [piece for piece in texts if isinstance(piece, str) and piece.strip()]
+                pictures = sum(isinstance(piece, dict) for piece in texts)
                 if pictures:
                     self._gathering.lose("pictures and files are not in the export", pictures)
                 return tuple(map(Text, words))
@@ -212,17 +212,17 @@ def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) ->
             yield ImportedTurn("user", parts, key, at)
         return
     # One message holds all rounds of an answer; a result ends the turn in which its call stands.
-    said: list[Part] = []
+    spoken_parts: list[Part] = []
     for part in _content_parts(gathering, message, key):
         if isinstance(part, ToolResult):
-            if said:
-                yield ImportedTurn("assistant", tuple(said), key, at, model)
+            if spoken_parts:
+                yield ImportedTurn("assistant", tuple(spoken_parts), key, at, model)
             yield ImportedTurn("tool", (part,), key, at)
-            said = []
+            spoken_parts = []
         else:
-            said.append(part)
-    if said:
-        yield ImportedTurn("assistant", tuple(said), key, at, model)
+            spoken_parts.append(part)
+    if spoken_parts:
+        yield ImportedTurn("assistant", tuple(spoken_parts), key, at, model)
 
 
 def _attachments(gathering: Gathering, message: JsonObject) -> Iterator[Part]:

@@ -61,7 +61,7 @@ def with_system(
     `in_place` moves nothing: what is put in front joins the first message if that is a system message, and is one of
     its own if not. The other policies make one system message of the leading ones, or of all.
     """
-    said = tuple(Text(text) for text in (system_prompt, guidelines) if text.strip())
+    texts = tuple(Text(text) for text in (system_prompt, guidelines) if text.strip())
     notes: list[Note] = []
     arranged = messages
     if policy != "in_place":
@@ -71,14 +71,14 @@ def with_system(
         before, after = _systems(messages), _systems(arranged)
         if after < before:
             notes.append(Note("merged", f"{before} system messages into {after}", f"the policy is {policy}"))
-    if not said:
+    if not texts:
         return _all_joined(arranged, policy), tuple(notes)
     if arranged and arranged[0].role in SYSTEM_ROLES:
         first = arranged[0]
         notes.append(Note("merged", f"the first {first.role} message", "the system prompt and guidelines go before it"))
-        front = Message(first.role, (*said, *first.parts), first.name)
+        front = Message(first.role, (*texts, *first.parts), first.name)
         return _all_joined((front, *arranged[1:]), policy, is_front=True), tuple(notes)
-    return _all_joined((Message("system", said), *arranged), policy, is_front=True), tuple(notes)
+    return _all_joined((Message("system", texts), *arranged), policy, is_front=True), tuple(notes)
 
 
 def _systems(messages: tuple[Message, ...]) -> int:
@@ -105,11 +105,11 @@ def _all_joined(messages: tuple[Message, ...], policy: SystemPolicy, *, is_front
 def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -> tuple[CaseMessage | Message, ...]:
     """What is delivered for a turn, counted from 0: what stands before the turns, each turn that was held with what the
     model really said to it, and what is said now. `replies` are those of the turns before, tool rounds included."""
-    said: list[CaseMessage | Message] = [*case.messages]
+    messages: list[CaseMessage | Message] = [*case.messages]
     for index in range(turn):
-        said += case.turns[index].messages
-        said += replies[index]
-    return (*said, *case.turns[turn].messages)
+        messages += case.turns[index].messages
+        messages += replies[index]
+    return (*messages, *case.turns[turn].messages)
 
 
 def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:

@@ -83,15 +83,15 @@ def flat_question(
 
     Files that are text are in it, under their names; others are named. Guidelines are where the case has them.
     """
-    said: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
-    said += [
+    texts: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
+    texts += [
         (message.role, "\n".join(words))
         for message in messages
         if (words := [each for each in _words(message, files, file_form) if each.strip()])
     ]
-    if len(said) == 1 and said[0][0] == "user" and not _LIKE_A_MARKER.search(said[0][1]):
-        return said[0][1]
-    return "\n\n".join(f"@[{role.title()}]:\n{escape_markers(text)}" for role, text in said)
+    if len(texts) == 1 and texts[0][0] == "user" and not _LIKE_A_MARKER.search(texts[0][1]):
+        return texts[0][1]
+    return "\n\n".join(f"@[{role.title()}]:\n{escape_markers(text)}" for role, text in texts)
 
 
 def escape_markers(text: str) -> str:

@@ -52,10 +52,10 @@ def _outcome(result: CaseResult) -> JsonObject:
     if isinstance(counted, float):
         return {"execution_status": "ok" if result.score.verdict == "pass" else "quality_failure"}
     stage, code = _FAILURES[counted]
-    said = result.observation.error or result.score.reason
+    reason = result.observation.error or result.score.reason
     return {
         "execution_status": "execution_error",
-        "error": said or _SAID[counted],
+        "error": reason or _SAID[counted],
         "failure_stage": stage,
         "failure_reason_code": code,
     }

@@ -98,13 +98,13 @@ def _case(suite: str, result: CaseResult, outcome: str) -> Element:
         },
     )
     if outcome == "failures":
-        said = f"score {result.score.score or 0:.3f}" + (f": {result.score.reason}" if result.score.reason else "")
-        failure = SubElement(case, "failure", {"message": _clean(said), "type": "quality_failure"})
+        message = f"score {result.score.score or 0:.3f}" + (f": {result.score.reason}" if result.score.reason else "")
+        failure = SubElement(case, "failure", {"message": _clean(message), "type": "quality_failure"})
         failure.text = _clean(_story(result))
     elif outcome == "errors":
         kind = result.observation.error_code or ("error" if result.status == "execution_error" else "not_graded")
-        said = result.observation.error or result.score.reason or "not graded"
-        error = SubElement(case, "error", {"message": _clean(said), "type": _clean(kind)})
+        message = result.observation.error or result.score.reason or "not graded"
+        error = SubElement(case, "error", {"message": _clean(message), "type": _clean(kind)})
         error.text = _clean(_story(result))
     elif outcome == "skipped":
         SubElement(case, "skipped", {"message": _clean(result.score.reason)})

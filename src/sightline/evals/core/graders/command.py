@@ -54,8 +54,8 @@ def from_command(ended: Executed) -> GraderFinding:
     words = ended.stdout.decode("utf-8", "replace").strip()
     complaint = ended.stderr.decode("utf-8", "replace").strip()
     if ended.code != 0 and (complaint or words[:1] in ("{", "[")):
-        said = complaint[-LONGEST_WORDS:] or words[:LONGEST_WORDS]
-        return finding_without_score(f"the command ended with {ended.code}: {said}", spent)
+        excerpt = complaint[-LONGEST_WORDS:] or words[:LONGEST_WORDS]
+        return finding_without_score(f"the command ended with {ended.code}: {excerpt}", spent)
     if ended.code < 0 or ended.code > _SIGNALS:
         signal = -ended.code if ended.code < 0 else ended.code - _SIGNALS
         return finding_without_score(f"the command was ended by signal {signal}", spent)

@@ -141,12 +141,12 @@ def _run(
     scores: list[Score] = []
     for member in members:
         scores += [(yield from run_grader(member, subject))]
-    said = tuple(scores)
-    missing = [score for score in said if is_missing(score, _weight(weights, score))]
+    given = tuple(scores)
+    missing = [score for score in given if is_missing(score, _weight(weights, score))]
     if missing:
-        return replace(finding_without_score(reasons(missing)), scores=said)
-    finding = yield from together(said, subject)
-    return replace(finding, scores=said)
+        return replace(finding_without_score(reasons(missing)), scores=given)
+    finding = yield from together(given, subject)
+    return replace(finding, scores=given)
 
 
 # --- together -------------------------------------------------------------------------------------
@@ -154,22 +154,22 @@ def _run(
 
 def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _scores_given(scores)
-    weighed = [(score.score or 0.0, _weight(weights, score)) for score in heard]
+    graded = _scores_given(scores)
+    weighed = [(score.score or 0.0, _weight(weights, score)) for score in graded]
     total = sum(weight for _, weight in weighed)
     if not total:
         return finding_without_score(_NO_WEIGHT)
     score = sum(value * weight for value, weight in weighed) / total
     return _apply_required(
-        GraderFinding(score=min(max(score, 0.0), 1.0), checks=_all_checks(heard), reason=_describe_ungraded(scores)),
-        heard,
+        GraderFinding(score=min(max(score, 0.0), 1.0), checks=_all_checks(graded), reason=_describe_ungraded(scores)),
+        graded,
     )
 
 
 def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _scores_given(scores)
-    counting = [score for score in heard if score.weight]
+    graded = _scores_given(scores)
+    counting = [score for score in graded if score.weight]
     if not counting:
         return finding_without_score(_NO_WEIGHT)
     passed = sum(score.verdict == "pass" for score in counting)
@@ -177,9 +177,9 @@ def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: Grad
     enough = reaches(part, threshold)
     first = Check(f"at least {threshold:g} of the graders pass", enough, f"{passed} of {len(counting)}")
     finding = GraderFinding(
-        score=part, checks=(first, *_all_checks(heard)), reason=_describe_ungraded(scores), passed=enough
+        score=part, checks=(first, *_all_checks(graded)), reason=_describe_ungraded(scores), passed=enough
     )
-    return _apply_required(finding, heard)
+    return _apply_required(finding, graded)
 
 
 def _by_code(code: GraderCode, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
@@ -211,9 +211,9 @@ def _scores_given(scores: Sequence[Score]) -> list[Score]:
     return [score for score in scores if score.verdict != "not_graded"]
 
 
-def _apply_required(finding: GraderFinding, heard: Sequence[Score]) -> GraderFinding:
+def _apply_required(finding: GraderFinding, graded: Sequence[Score]) -> GraderFinding:
     """Nothing is left of a finding if a grader that is required did not reach its score."""
-    sunk = [score.name for score in heard if is_sunk(score)]
+    sunk = [score.name for score in graded if is_sunk(score)]
     if not sunk:
         return finding
     return replace(finding, score=0.0, passed=False, reason=f"required and not reached: {', '.join(sunk)}")

@@ -223,22 +223,24 @@ def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
     A grader that could not run leaves the case not graded, whatever the others found, unless it has no weight and is
     not required: then it is left out, and the reason says so. One that is required and not reached fails it with 0.
     """
-    said = tuple(scores)
+    all_scores = tuple(scores)
     graded = [score for score in scores if score.verdict in ("pass", "fail")]
     sunk = [score.name for score in graded if is_sunk(score)]
     unreached = f"required and not reached: {', '.join(sunk)}" if sunk else ""
     missing = [score for score in scores if is_missing(score, score.weight)]
     if missing:
         why = "; ".join(filter(None, (reasons(missing), unreached)))
-        return CaseScore(verdict="not_graded", scores=said, reason=why)
+        return CaseScore(verdict="not_graded", scores=all_scores, reason=why)
     if sunk:
-        return CaseScore(verdict="fail", score=0.0, scores=said, reason=unreached)
+        return CaseScore(verdict="fail", score=0.0, scores=all_scores, reason=unreached)
     silent = [score for score in scores if score.verdict == "not_graded"]
     left_out = f"left out: {reasons(silent)}" if silent else ""
     total = sum(score.weight for score in graded)
     if not total:
-        why = "no grader has any weight" if said else "there is nothing to grade it by"
-        return CaseScore(verdict="skip", scores=said, reason="; ".join(filter(None, (why, left_out))))
+        why = "no grader has any weight" if all_scores else "there is nothing to grade it by"
+        return CaseScore(verdict="skip", scores=all_scores, reason="; ".join(filter(None, (why, left_out))))
     mean = sum((score.score or 0.0) * score.weight for score in graded) / total
     mean = min(max(mean, 0.0), 1.0)
-    return CaseScore(verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=said, reason=left_out)
+    return CaseScore(
+        verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=all_scores, reason=left_out
+    )

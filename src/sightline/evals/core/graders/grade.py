@@ -86,24 +86,24 @@ def together(
 
     A turn without graders is not counted; one that could not be graded leaves the conversation not graded.
     """
-    said = (*turns, *[NOT_HELD] * not_held)
+    all_turns = (*turns, *[NOT_HELD] * not_held)
     counted = [*turns, *([] if whole is None else [whole])]
     scores = () if whole is None else whole.scores
     silent = [score for score in counted if score.verdict == "not_graded"]
     if silent:
         return CaseScore(
-            verdict="not_graded", scores=scores, turns=said, reason="; ".join(each.reason for each in silent)
+            verdict="not_graded", scores=scores, turns=all_turns, reason="; ".join(each.reason for each in silent)
         )
     values = [score.score for score in counted if score.score is not None] + [0.0] * not_held
     if not values:
-        return CaseScore(verdict="skip", scores=scores, turns=said, reason="there is nothing to grade it by")
+        return CaseScore(verdict="skip", scores=scores, turns=all_turns, reason="there is nothing to grade it by")
     score = _aggregate(values, aggregation)
     held = f"{not_held} turns were not held" if not_held else ""
     return CaseScore(
         verdict="pass" if reaches(score, threshold) and not not_held else "fail",
         score=score,
         scores=scores,
-        turns=said,
+        turns=all_turns,
         reason=held,
     )
 
@@ -141,8 +141,8 @@ def _new(turn: CaseObservation, index: int) -> tuple[Message, ...]:
     """What was said to the target in this turn: all of it in the first, and what follows its last words later."""
     if index == 0:
         return turn.asked
-    said = [at for at, message in enumerate(turn.asked) if message.role in ("assistant", "tool")]
-    return turn.asked[said[-1] + 1 :] if said else turn.asked
+    earlier = [at for at, message in enumerate(turn.asked) if message.role in ("assistant", "tool")]
+    return turn.asked[earlier[-1] + 1 :] if earlier else turn.asked
 
 
 def _usage(turns: Sequence[CaseObservation]) -> Usage | None:

@@ -241,8 +241,8 @@ def _line(criterion: Criterion) -> str:
 
 
 def _images(subject: GradingSubject) -> tuple[Image, ...]:
-    said = (message for message in subject.observation.messages if message.role == "assistant")
-    return tuple(part for message in said for part in message.parts if isinstance(part, Image))
+    answers = (message for message in subject.observation.messages if message.role == "assistant")
+    return tuple(part for message in answers for part in message.parts if isinstance(part, Image))
 
 
 JUDGE_TYPES: GraderTypes = {

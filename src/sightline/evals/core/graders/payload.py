@@ -23,16 +23,16 @@ from sightline.wire.jsontext import decode
 def payload_of(subject: GradingSubject, config: JsonObject | None) -> JsonObject:
     """All of it. What is not known is null."""
     observation, grading = subject.observation, subject.grading
-    asked = _before(subject)
+    before = _before(subject)
     # A call of the history may have the id of a later one, and what came of that one is not its result.
-    said = [*_messages(asked, ()), *_messages(observation.messages, observation.tools)]
+    messages = [*_messages(before, ()), *_messages(observation.messages, observation.tools)]
     milliseconds = None if observation.seconds is None else observation.seconds * 1000
-    trace: JsonObject = {"messages": said, "events": _events(asked, observation), **_counts(observation)}
+    trace: JsonObject = {"messages": messages, "events": _events(before, observation), **_counts(observation)}
     return {
         "criteria": grading.criteria,
         "expected_output": _reference_messages(subject),
         "output": subject.text,
-        "messages": said,
+        "messages": messages,
         "input": _messages(_messages_before(subject), ()),
         "input_files": list(grading.input_files),
         "metadata": grading.metadata or None,
@@ -56,8 +56,8 @@ def _messages_before(subject: GradingSubject) -> tuple[Message, ...]:
 
 def _before(subject: GradingSubject) -> tuple[Message, ...]:
     """The input that goes before what was answered, as in AgentV; a whole conversation begins with its own."""
-    asked = _messages_before(subject)
-    return () if subject.observation.messages[: len(asked)] == asked else asked
+    before = _messages_before(subject)
+    return () if subject.observation.messages[: len(before)] == before else before
 
 
 def payload_for_assertion(subject: GradingSubject, reference: str) -> JsonObject:
@@ -194,19 +194,19 @@ def _duration(use: ToolUse) -> JsonObject:
     return {} if use.seconds is None else {"duration_ms": use.seconds * 1000}
 
 
-def _events(asked: Sequence[Message], observation: CaseObservation) -> list[Json]:
+def _events(before: Sequence[Message], observation: CaseObservation) -> list[Json]:
     """Each message with the calls in it, then calls that no message shows, then the answer; in their order."""
     events: list[JsonObject] = []
     unseen = list(observation.tools)
     last: JsonObject | None = None
-    for index, message in enumerate((*asked, *observation.messages)):
+    for index, message in enumerate((*before, *observation.messages)):
         shown = _message(message, {})
         shown.pop("tool_calls", None)
         name = f"message-{index}"
         events.append({"event_id": name, "type": "message", "message": shown})
         if message.role == "assistant":
             last = {"event_id": "final-response", "parent_event_id": name, "type": "final_response", "message": shown}
-        ids = {part.id for part in message.parts if isinstance(part, ToolCall)} if index >= len(asked) else set()
+        ids = {part.id for part in message.parts if isinstance(part, ToolCall)} if index >= len(before) else set()
         found = [use for use in unseen if use.id and use.id in ids]
         unseen = [use for use in unseen if use not in found]
         for number, use in enumerate(found):

@@ -168,10 +168,10 @@ def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked
 
 def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
     """All that is expected, each by a call of its own, in any order."""
-    looked, taken = _Looked(), match_calls(expected, uses)
+    looked, matches = _Looked(), match_calls(expected, uses)
     for at, item in enumerate(expected):
-        if at in taken:
-            looked.add_match(item, uses[taken[at]], taken[at])
+        if at in matches:
+            looked.add_match(item, uses[matches[at]], matches[at])
         else:
             looked.add_miss(item, "no such call")
     return looked

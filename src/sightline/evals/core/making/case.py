@@ -17,14 +17,14 @@ from sightline.model.tools import Tool
 from sightline.wire import jsontext
 
 
-class RecordedExchange(msgspec.Struct, frozen=True):
-    """A request, and its reply if there was one."""
+class CaseExchange(msgspec.Struct, frozen=True):
+    """An exchange from which a case is made: the request, and its reply if there was one."""
 
     request: Request
     reply: Reply | None = None
 
     @property
-    def said(self) -> tuple[Message, ...]:
+    def answer(self) -> tuple[Message, ...]:
         """What was answered, as a message of the conversation; a reply that broke off is none."""
         if self.reply is None or self.reply.fault is not None or not self.reply.choice.parts:
             return ()
@@ -34,7 +34,7 @@ class RecordedExchange(msgspec.Struct, frozen=True):
 class RecordedTurn(msgspec.Struct, frozen=True):
     """What the user says, and all that follows until the user speaks again."""
 
-    asked: tuple[Message, ...]
+    question: tuple[Message, ...]
     answered: tuple[Message, ...]
 
 
@@ -45,32 +45,32 @@ class Conversation(msgspec.Struct, frozen=True):
     """
 
     messages: tuple[Message, ...]
-    said: tuple[Message, ...]
+    answer: tuple[Message, ...]
     forgotten: int = 0
     is_continued: bool = False
 
 
-def join_exchanges(exchanges: Sequence[RecordedExchange]) -> Conversation:
+def join_exchanges(exchanges: Sequence[CaseExchange]) -> Conversation:
     """The conversation of exchanges in their order.
 
     A client sends it whole each time, so the last request has it all, unless the provider keeps it: then what came
     before is put in front.
     """
     messages: tuple[Message, ...] = ()
-    said: tuple[Message, ...] = ()
+    answer: tuple[Message, ...] = ()
     forgotten = 0
     is_continued = False
     for place, exchange in enumerate(exchanges):
         own = exchange.request.messages
         if exchange.request.options.previous_response_id is not None:
             is_continued = is_continued or place == 0
-            messages = (*messages, *said, *own)
+            messages = (*messages, *answer, *own)
         else:
             sent = {_key(message) for message in own}
             forgotten += sum(_key(message) not in sent for message in messages if message.role != "system")
             messages, is_continued = own, False
-        said = exchange.said
-    return Conversation(messages, said, forgotten, is_continued)
+        answer = exchange.answer
+    return Conversation(messages, answer, forgotten, is_continued)
 
 
 def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
@@ -83,8 +83,8 @@ def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Re
     turns = []
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else len(messages)
-        asked = next((place for place in range(start, end) if not is_users(messages[place])), end)
-        turns.append(RecordedTurn(tuple(messages[start:asked]), tuple(messages[asked:end])))
+        answer_start = next((place for place in range(start, end) if not is_users(messages[place])), end)
+        turns.append(RecordedTurn(tuple(messages[start:answer_start]), tuple(messages[answer_start:end])))
     return tuple(messages[: starts[0]] if starts else messages), tuple(turns)
 
 
@@ -154,7 +154,7 @@ class MadeCase(msgspec.Struct, frozen=True):
 
 
 def make_case(
-    exchanges: Sequence[RecordedExchange],
+    exchanges: Sequence[CaseExchange],
     name: str,
     mask: Callable[[str], str],
     *,
@@ -172,7 +172,7 @@ def make_case(
     conversation = join_exchanges(exchanges)
     placeholders = Placeholders(kinds)
     writer = CaseWriter(slug(name) or "case", mask, placeholders)
-    asked = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
+    content = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
     _tell(conversation, request, writer)
@@ -181,7 +181,7 @@ def make_case(
         case["conversation_id"] = group
     if placeholders.variables:
         case["vars"] = dict(placeholders.variables)
-    case |= asked
+    case |= content
     if request.tools:
         definitions = writer.mask_secrets([msgspec.to_builtins(_portable_tool(tool, writer)) for tool in request.tools])
         data = msgspec.json.format(jsontext.encode(definitions), indent=2) + b"\n"
@@ -198,19 +198,19 @@ def suite_text(case: JsonObject) -> str:
 
 
 def _one(conversation: Conversation, writer: CaseWriter) -> JsonObject:
-    asked: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
-    return asked | _reference_answer(conversation.said, writer, is_graded=True)
+    content: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
+    return content | _reference_answer(conversation.answer, writer, is_graded=True)
 
 
 def _live(conversation: Conversation, writer: CaseWriter, from_turn: int) -> JsonObject:
-    before, turns = turns_of((*conversation.messages, *conversation.said))
+    before, turns = turns_of((*conversation.messages, *conversation.answer))
     if not 1 <= from_turn <= len(turns):
         raise Fault(
             Code.USAGE,
             f"the conversation has no turn {from_turn}",
             hint=f"Give a turn from 1 to {len(turns)}." if turns else "It has no message of the user.",
         )
-    fixed = [*before, *(message for turn in turns[: from_turn - 1] for message in (*turn.asked, *turn.answered))]
+    fixed = [*before, *(message for turn in turns[: from_turn - 1] for message in (*turn.question, *turn.answered))]
     history = behind_calls(writer.messages(fixed), writer.leave)
     live = [_turn(turn, writer) for turn in turns[from_turn - 1 :]]
     is_answered = any("expected_output" in turn for turn in live)
@@ -221,8 +221,8 @@ def _live(conversation: Conversation, writer: CaseWriter, from_turn: int) -> Jso
 
 
 def _turn(turn: RecordedTurn, writer: CaseWriter) -> JsonObject:
-    asked: JsonObject = {"input": _input(writer.messages(turn.asked))}
-    return asked | _reference_answer(turn.answered, writer, is_graded=False)
+    content: JsonObject = {"input": _input(writer.messages(turn.question))}
+    return content | _reference_answer(turn.answered, writer, is_graded=False)
 
 
 def _input(messages: list[JsonObject]) -> Json:
@@ -234,11 +234,11 @@ def _input(messages: list[JsonObject]) -> Json:
     return list(messages)
 
 
-def _reference_answer(said: Sequence[Message], writer: CaseWriter, *, is_graded: bool) -> JsonObject:
+def _reference_answer(answer: Sequence[Message], writer: CaseWriter, *, is_graded: bool) -> JsonObject:
     """What was answered, as what is expected; calls of tools are proposed as a grader besides."""
-    heard = writer.messages(said)
-    messages = [each for each in heard if each["role"] in ("assistant", "tool")]
-    if len(messages) < len(heard):
+    written = writer.messages(answer)
+    messages = [each for each in written if each["role"] in ("assistant", "tool")]
+    if len(messages) < len(written):
         writer.leave("what was said between results of tools", "it is not the model's to say")
     if not messages:
         return {"criteria": TO_BE_WRITTEN} if is_graded else {}
@@ -246,7 +246,7 @@ def _reference_answer(said: Sequence[Message], writer: CaseWriter, *, is_graded:
     if len(messages) == 1 and first.keys() == {"role", "content"} and isinstance(first["content"], str):
         return {"expected_output": first["content"]}
     made: JsonObject = {"expected_output": list(messages)}
-    calls: list[Json] = [{"tool": part.name} for each in said for part in each.parts if isinstance(part, ToolCall)]
+    calls: list[Json] = [{"tool": part.name} for each in answer for part in each.parts if isinstance(part, ToolCall)]
     if calls:
         made["assertions"] = [{"type": "tool-trajectory", "mode": "in_order", "expected": calls}]
     return made
@@ -263,7 +263,7 @@ def _portable_tool(tool: Tool, writer: CaseWriter) -> Tool:
 def _metadata(request: Request, writer: CaseWriter) -> JsonObject:
     """How it was asked: a target may ask otherwise, so this is for a person to look at."""
     options = request.options
-    asked: JsonObject = {
+    metadata: JsonObject = {
         "model": request.model,
         "dialect": request.dialect,
         "temperature": options.temperature,
@@ -273,7 +273,7 @@ def _metadata(request: Request, writer: CaseWriter) -> JsonObject:
         "tools": [getattr(tool, "name", "") or "a server tool" for tool in request.tools],
     }
     recorded: JsonObject = {
-        key: writer.mask_secrets(value) for key, value in asked.items() if value not in (None, "", [])
+        key: writer.mask_secrets(value) for key, value in metadata.items() if value not in (None, "", [])
     }
     return {"recorded": recorded} if recorded else {}
 

@@ -407,13 +407,13 @@ def _turns(node: Node, config: CaseConfig, findings: SuiteFindings) -> tuple[Cas
     return tuple(turns)
 
 
-def _read_turn_messages(said: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
+def _read_turn_messages(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """What is said in a turn: text, messages, or the parts of one user message."""
-    if said.items and not any("role" in each.members for each in said.items):
-        role = Node("user", said.place, said.path)
-        message = Node({"role": role, "content": said}, said.place, said.path)
+    if node.items and not any("role" in each.members for each in node.items):
+        role = Node("user", node.place, node.path)
+        message = Node({"role": role, "content": node}, node.place, node.path)
         return read_messages(message, "user", findings)
-    return read_messages(said, "user", findings)
+    return read_messages(node, "user", findings)
 
 
 def _graders(

@@ -158,9 +158,9 @@ def with_files(
         expected = yield from search.messages(case.expected)
         turns: list[CaseTurn] = []
         for turn in case.turns:
-            said = yield from search.messages(turn.messages)
+            with_contents = yield from search.messages(turn.messages)
             wanted = yield from search.messages(turn.expected)
-            turns.append(msgspec.structs.replace(turn, messages=said, expected=wanted))
+            turns.append(msgspec.structs.replace(turn, messages=with_contents, expected=wanted))
         found.append(msgspec.structs.replace(case, messages=messages, expected=expected, turns=tuple(turns)))
     return tuple(found)
 

@@ -69,9 +69,9 @@ def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegmen
         output = each.get("output")
         if output is not None:
             text = output.text if output.text is not None else jsontext.encode(output.json).decode()
-            said = TextSegment(text, output.place)
+            segment = TextSegment(text, output.place)
             results.append(
-                CaseMessage(role="tool", segments=(said,), name=call.name, call_id=call.id, place=output.place)
+                CaseMessage(role="tool", segments=(segment,), name=call.name, call_id=call.id, place=output.place)
             )
         calls.append(call)
     return tuple(calls), tuple(results)

@@ -98,11 +98,11 @@ class HostLine:
                 await self._news.wait()
         except TimeoutError:
             return batch(())
-        size = taken = 0
-        while taken < len(self._waiting) and (not taken or size < MOST_AT_ONCE):
-            size += len(self._waiting[taken])
-            taken += 1
-        messages, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        size = count = 0
+        while count < len(self._waiting) and (not count or size < MOST_AT_ONCE):
+            size += len(self._waiting[count])
+            count += 1
+        messages, self._waiting = self._waiting[:count], self._waiting[count:]
         if not self._waiting:
             self._news.clear()
         return batch(messages)

@@ -225,7 +225,7 @@ class ClusterWorker:
                 return await host.run(key)
             except LostError:
                 continue
-        return self._lost_result(key)
+        return self._result_of_lost_case(key)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -299,7 +299,7 @@ class ClusterWorker:
     def _notify_change(self) -> None:
         self._news.set()
 
-    def _lost_result(self, key: Key) -> CaseResult:
+    def _result_of_lost_case(self, key: Key) -> CaseResult:
         case = self._cases[key[0]]
         why = f"{MOST_HOSTS} hosts of the cluster were lost while they ran it"
         return CaseResult(

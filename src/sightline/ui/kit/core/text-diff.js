@@ -117,7 +117,7 @@ export function words(text) {
  */
 export function lineSpans(a, b) {
   if (a.length + b.length > LONGEST_LINE_COMPARED) {
-    const [from, to, toB] = changedCore(a, b);
+    const [from, to, toB] = findChange(a, b);
     return [splitSpans(a, from, to), splitSpans(b, from, toB)];
   }
   const left = words(a);
@@ -145,7 +145,7 @@ export function lineSpans(a, b) {
  * @param {string} b
  * @returns {[number, number, number]} where the texts part, and where each meets again
  */
-export function changedCore(a, b) {
+export function findChange(a, b) {
   const most = Math.min(a.length, b.length);
   let from = 0;
   while (from < most && a.charCodeAt(from) === b.charCodeAt(from)) from++;
@@ -270,14 +270,14 @@ export function rangesOfChanges(a, b) {
 
 /** @param {string} a @param {string} b @param {number} at where `b` begins @returns {[number, number][]} */
 function rangesWithin(a, b, at) {
-  const [from, to, toB] = changedCore(a, b);
+  const [from, to, toB] = findChange(a, b);
   const left = pieces(a.slice(from, to));
   const right = pieces(b.slice(from, toB));
   const starts = startsOf(right, at + from);
   return hunks(left, right).map((hunk) => {
     const was = left.slice(hunk.from, hunk.to).join("");
     const is = right.slice(hunk.fromB, hunk.toB).join("");
-    const [head, , tail] = changedCore(was, is);
+    const [head, , tail] = findChange(was, is);
     return [starts[hunk.fromB] + head, starts[hunk.fromB] + tail];
   });
 }

@@ -12,14 +12,14 @@ import { h, html } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
 import { standingOf } from "./core/chat.js";
 import { condition, heights, changeView, showRows, noteHeight, rows, tick, trouble, view } from "./feed.js";
-import { setCursor, cursor, isTypewriter, list, mark, selectedRange, useCursor } from "./modes.js";
+import { setCursor, cursor, isTypewriter, list, mark, selectionRange, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
 /** @import { ViewShown } from "./core/chat.js" */
 
 /** @param {Event} event @param {number} index */
 function aimAt(event, index) {
-  const [first, last] = selectedRange();
+  const [first, last] = selectionRange();
   // The buttons of a pair that is chosen with others are about all of them.
   if (
     mark.value &&
@@ -44,7 +44,7 @@ export function History() {
       <span class="thinking-badge"><i></i><i></i><i></i>loading…</span>
     </div>`;
   if (!shown.rows) return shown.filter ? h(NothingFound, { shown }) : h(NothingYet, {});
-  const [first, last] = selectedRange();
+  const [first, last] = selectionRange();
   const active = cursor.value;
   const hasMarked = mark.value !== "" && last - first > 1;
   /** @param {number} index */

@@ -15,7 +15,7 @@ import {
   isTypewriter,
   list,
   mark,
-  selectedRange,
+  selectionRange,
   pairElement,
   toCommand,
   toInput,
@@ -37,7 +37,7 @@ function current() {
 async function withSelection(run) {
   const pair = current();
   if (!pair) return;
-  const ids = await idsOf(...selectedRange());
+  const ids = await idsOf(...selectionRange());
   await run(ids, pair);
 }
 

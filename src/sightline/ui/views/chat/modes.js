@@ -146,7 +146,7 @@ export function useCursor() {
 }
 
 /** The rows that keys are about: the first, and the one behind the last. @returns {[number, number]} */
-export function selectedRange() {
+export function selectionRange() {
   const at = cursorIndex();
   if (at < 0) return [0, 0];
   const other = mark.value ? rows.places.get(mark.value) : undefined;

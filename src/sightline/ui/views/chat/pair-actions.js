@@ -11,7 +11,7 @@ import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
 import { undoCompaction } from "./compaction.js";
 import { nextStar } from "./core/chat.js";
 import { idsOf, view } from "./feed.js";
-import { mark as chosenFrom, selectedRange, toInput } from "./modes.js";
+import { mark as chosenFrom, selectionRange, toInput } from "./modes.js";
 
 /** @import { PairShown, Standing } from "./core/chat.js" */
 
@@ -74,7 +74,7 @@ export function reviseHere(pair) {
  */
 export function PairActions({ pair, standing, isMeant }) {
   /** @param {(ids: string[]) => unknown} run */
-  const withAll = async (run) => void run(isMeant ? await idsOf(...selectedRange()) : [pair.id]);
+  const withAll = async (run) => void run(isMeant ? await idsOf(...selectionRange()) : [pair.id]);
   const all = isMeant ? " (all chosen)" : "";
   const isOut = standing === "left_out";
   const isError = pair.state === "error";

@@ -8,7 +8,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
 import { canHold } from "../interception/feed.js";
@@ -242,7 +242,7 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
     <div class="case-choices">
       ${
         row && row.cells.length > 1
-          ? segmented({
+          ? segmentControl({
               label: "Target",
               value: shown.target,
               choices: row.cells.map((cell) => ({
@@ -259,7 +259,7 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
       }
       ${
         trials.length > 1
-          ? segmented({
+          ? segmentControl({
               label: "Try",
               value: shown.trial,
               choices: trials.map((trial) => ({
@@ -327,7 +327,7 @@ function Talk({ id, shown }) {
         <span class="shell-gap"></span>
         ${
           shown.question && shown.messages.length
-            ? segmented({
+            ? segmentControl({
                 label: "Show",
                 value: isFlat,
                 choices: [

@@ -41,7 +41,7 @@ function withQuery(path, params) {
  * @param {(run: string) => boolean} isMine
  * @returns {(again: () => void) => () => void}
  */
-function throttledEvents(isMine) {
+function throttleEvents(isMine) {
   return (again) => {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
@@ -78,7 +78,7 @@ export function useEvals(suite, limit) {
   const path = withQuery("/api/evals", { suite, limit: String(limit) });
   const followed = useResource(
     path,
-    throttledEvents(() => true),
+    throttleEvents(() => true),
   );
   usePolling(true, followed.again, LOOK_MS * 2);
   return followed;
@@ -94,7 +94,7 @@ let lastSeen = null;
 export function useEval(id) {
   const followed = useResource(
     pathOf(id),
-    throttledEvents((run) => run === id),
+    throttleEvents((run) => run === id),
   );
   if (followed.value) lastSeen = followed.value;
   const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
@@ -107,7 +107,7 @@ export function useEvalCase(id, name, target, trial) {
   const path = withQuery(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
   const followed = useResource(
     path,
-    throttledEvents((run) => run === id),
+    throttleEvents((run) => run === id),
   );
   usePolling(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
   return followed;
@@ -118,7 +118,7 @@ export function useComparison(a, b, targetA, targetB) {
   const path = withQuery("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
   return useResource(
     path,
-    throttledEvents((run) => run === a || run === b),
+    throttleEvents((run) => run === a || run === b),
   );
 }
 
@@ -126,7 +126,7 @@ export function useComparison(a, b, targetA, targetB) {
 export function useTrend(suite) {
   return useResource(
     withQuery("/api/evals/trend", { suite }),
-    throttledEvents(() => true),
+    throttleEvents(() => true),
   );
 }
 

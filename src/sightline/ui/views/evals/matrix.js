@@ -7,7 +7,7 @@ import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
 import { go } from "../../kit/navigation.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import {
   cellScore,
@@ -152,7 +152,7 @@ export function Matrix({ run, filter, order }) {
           }}
         />
       </span>
-      ${segmented({
+      ${segmentControl({
         label: "Which cases",
         value: standing,
         choices: CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(

@@ -8,7 +8,7 @@ import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { useResource } from "../../kit/resource.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 
@@ -56,7 +56,7 @@ export function Diff({ desk }) {
   return html`<div class="diff">
     <div class="toolbar">
       <span class="soft">Compared with</span>
-      ${segmented({
+      ${segmentControl({
         label: "Compared with",
         value: isOther ? "other" : against,
         choices: [

@@ -6,7 +6,7 @@ import { duration, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { copyText } from "./actions.js";
 import { isHeld } from "./core/exchange.js";
@@ -69,7 +69,7 @@ export function Reply({ desk }) {
   const hasNothing = !parts.length && !answer?.raw && !reply?.fault;
   return html`<div class="reply">
     <div class="toolbar">
-      ${segmented({
+      ${segmentControl({
         label: "How the reply is shown",
         value: isRaw,
         choices: [

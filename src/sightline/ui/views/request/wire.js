@@ -6,7 +6,7 @@ import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js
 import { rangesOfChanges } from "../../kit/core/text-diff.js";
 import { FixedList } from "../../kit/fixed-list.js";
 import { Icon } from "../../kit/icon.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { copyText } from "./actions.js";
 import { isHeld, proof } from "./core/exchange.js";
@@ -78,7 +78,7 @@ export function Wire({ desk }) {
   ];
   return html`<div class="wire">
     <div class="toolbar">
-      ${segmented({
+      ${segmentControl({
         label: "Which body",
         value: of,
         choices: choices.map(([value, label]) => ({ value, label })),

@@ -8,7 +8,7 @@ import { argumentsLine } from "../../kit/core/answers.js";
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
-import { segmented } from "../../kit/segmented.js";
+import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { CallDecision } from "./call-decision.js";
 import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
@@ -274,7 +274,7 @@ function Resume({ run, calls }) {
                 <span class="run-call-name">
                   <code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span>
                 </span>
-                ${segmented({
+                ${segmentControl({
                   label: `What becomes of ${call.name}`,
                   value: choices[call.key] ?? "",
                   choices: [
