@@ -170,7 +170,8 @@ def _unit(run: str) -> str:
     halves = run.encode("utf-16-be", "surrogatepass").hex()
     escaped = "".join(rf"\\+u{_any_case(halves[at : at + 4])}" for at in range(0, len(halves), 4))
     coded = "".join(f"%{_any_case(f'{octet:02x}')}" for octet in _encode_text(run))
-    return f"(?:{literal}|{escaped}|{coded})"
+    # `%25` before `%`: the short spelling would leave the rest of the long one behind.
+    return f"(?:{coded}|{escaped}|{literal})" if run == "%" else f"(?:{literal}|{escaped}|{coded})"
 
 
 def _any_case(digits: str) -> str:
