@@ -188,7 +188,7 @@ def test_what_is_offered_takes_the_place_of_the_term_before_the_cursor() -> None
     text = "model:x & sta & ok"
     found = completions(text, 13, scope=FilterScope.TRAFFIC)
     assert [(each.start, each.text) for each in found] == [(10, "status:"), (10, "state:")]
-    assert found[1].help == "where it stands"
+    assert found[1].help == "the state of the exchange"
 
 
 def test_values_are_the_choices_and_what_there_has_been() -> None:

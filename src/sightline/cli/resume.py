@@ -18,7 +18,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command = commands.add_parser(
         "resume",
         help="resume an interrupted run",
-        description="Go on with a run of `sightline ask` or the chat that was left by Ctrl-C or whose process ended, "
+        description="Resume a run of `sightline ask` or the chat that was left by Ctrl-C or whose process ended, "
         "from its last step. No tool that has a result runs again; one that was running is asked about.",
     )
     command.add_argument("--yes", action="store_true", help="run every call without asking")

@@ -134,7 +134,7 @@ def _session(named: str | None, client: str, now: float) -> str:
         return f"{client}-{_short(int(now) - _EPOCH)}" + (f"@{project[:_LONGEST_PROJECT]}" if project else "")
     # URLs are tidied up on their way: `.` and `..` would be taken for steps of the path.
     if not named.strip() or named.strip(".") == "" or not named.isprintable() or len(named) > _LONGEST:
-        hint = f"Give it a printable name of 1 to {_LONGEST} letters."
+        hint = f"Give it a printable name of 1 to {_LONGEST} characters."
         raise Fault(Code.USAGE, f"{named!r} cannot be the name of a session", hint=hint)
     return named
 

@@ -1,8 +1,8 @@
 """Provider errors classified: an error body becomes a `Fault`, and a fault gets the status that a client sees.
 
 A rate limit is not an overflow. Only a request that is itself too large, for the window or for the rate, can be helped
-by making it smaller; everything else must leave a person's history alone. The classifier is `fault_words`, the figures
-are read by `fault_numbers`, the wait by `fault_waits`.
+by making it smaller; everything else must leave a person's history alone. `fault_codes` classifies the text;
+the figures and the wait are read here.
 """
 
 import re

@@ -100,7 +100,7 @@ def _provider_in_path(catalog: Catalog, request: ClientRequest, arriving: Dialec
         raise Fault(
             Code.MODEL_UNKNOWN,
             f"there is no provider {request.provider!r}; known are {known}",
-            hint="Correct the base URL: what stands behind /p/ is the name of a provider.",
+            hint="Correct the base URL: the part after /p/ is the name of a provider.",
             status=404,
         )
     return _choice(catalog, request.provider, request.model, arriving)

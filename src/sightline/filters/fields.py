@@ -68,7 +68,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("client", Kind.TEXT, "the program that asked, as it calls itself"),
     FilterField("path", Kind.TEXT, "the path that the client called"),
     FilterField("status", Kind.STATUS, "the HTTP status that the client got; also `ok`, `error`, `4xx`"),
-    FilterField("state", Kind.TEXT, "where it stands", values=lambda: get_args(State)),
+    FilterField("state", Kind.TEXT, "the state of the exchange", values=lambda: get_args(State)),
     FilterField("finish", Kind.TEXT, "why the reply ended"),
     FilterField("fault", Kind.TEXT, "the code of the error that it ended in"),
     FilterField("error", Kind.YES_NO, "it failed, or the client got a status of 400 or more", "e"),
@@ -87,7 +87,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField("time", Kind.SECONDS, "from the request to the end of the reply", aliases=("elapsed",)),
     FilterField("first", Kind.SECONDS, "from the request to the first byte of the reply", aliases=("first_byte",)),
     FilterField("stream", Kind.YES_NO, "the reply was asked for as a stream"),
-    FilterField("side", Kind.YES_NO, "a client's errand, such as a title for the conversation"),
+    FilterField("side", Kind.YES_NO, "a side request of the client, such as for a title"),
     FilterField("origin", Kind.TEXT, "the id of the exchange that this one replays"),
     FilterField("latest", Kind.LATEST, "the newest so many of the whole list", "r", ("last",), scopes=_LISTS),
     FilterField("topic", Kind.TOPIC, "the topic that a pair belongs to", "t", scopes=_CHAT),
@@ -95,7 +95,7 @@ FIELDS: tuple[FilterField, ...] = (
     FilterField(
         "flag", Kind.TEXT, "blue or grey; `b` and `g` are short for them", values=lambda: ("blue", "grey"), scopes=_CHAT
     ),
-    FilterField("attachments", Kind.NUMBER, "how many files hang on it; `i` is short for at least one", scopes=_CHAT),
+    FilterField("attachments", Kind.NUMBER, "how many files are attached; `i` is short for at least one", scopes=_CHAT),
     FilterField("context", Kind.CONTEXT, "what is sent with the next question", "o", scopes=_CHAT),
 )
 

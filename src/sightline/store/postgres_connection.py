@@ -187,7 +187,7 @@ def failure(error: Exception, address: PostgresAddress) -> Fault:
             return Fault(
                 Code.CONFIG,
                 f"the store's URL: {_first_line(error)}",
-                hint="Check what stands behind its question mark.",
+                hint="Check the part after its question mark.",
             )
         case asyncpg.PostgresError() | asyncpg.InterfaceError():
             return Fault(Code.NETWORK, f"{where}: {_first_line(error)}", hint="See the server's own log.")

@@ -447,7 +447,7 @@ def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_not(tmp_
         gate.set()
         with pytest.raises(Fault, match="was left") as caught:
             await task
-        assert (caught.value.code, caught.value.hint) == (Code.CANCELLED, "Go on with it: sightline resume r_1")
+        assert (caught.value.code, caught.value.hint) == (Code.CANCELLED, "Resume it: sightline resume r_1")
         assert (await stage.kinds())[-2:] == ["tool_finished", "run_taken"], "by nobody"
         ended = await stage.runner.resume("r_1", tools, Person())
         assert (ended.why, [call.key for call in tools.used]) == ("answered", ["1.1", "1.2"])

@@ -96,7 +96,7 @@ def test_a_command_can_be_tried_and_can_go_without_a_question() -> None:
         ("e :delte", 3, 6, 'there is no command ":delte"', 'Did you mean "delete"?'),
         ("e :", 3, 1, 'there is no command ":"', "There are :export, :tchange, :delete, :hud, :compact."),
         (": delete", 1, 8, 'there is no command ":delete"', "There are :export"),
-        ("model :gpt-5", 7, 6, 'there is no command ":gpt-5"', "right behind its field: model:name."),
+        ("model :gpt-5", 7, 6, 'there is no command ":gpt-5"', "directly after its field: model:name."),
         (":export txt", 9, 3, '"txt" is nothing to export to', "Known: markdown, md, json, jsonl."),
         (":export --filename", 9, 10, "--filename needs a value", "Write --filename NAME."),
         (":export --filename ../x", 20, 4, "cannot be the name of a file", "without folders"),

@@ -203,7 +203,7 @@ class Runs:
         names = (await self._runner.began(run)).origin.get("toolsets")
         if not isinstance(names, list) or not names:
             message = f"the run {run} was given its tools on the command line"
-            raise Fault(Code.USAGE, message, hint=f"Go on with it there: sightline resume {run}", status=409)
+            raise Fault(Code.USAGE, message, hint=f"Resume it there: sightline resume {run}", status=409)
         return [str(name) for name in names]
 
     def _over(self, task: "asyncio.Task[FinishedRun]") -> None:

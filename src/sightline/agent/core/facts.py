@@ -112,7 +112,7 @@ def read(data: bytes) -> RunFact:
         raise Fault(
             Code.INVALID_REQUEST,
             f"not a fact of a run: {error}",
-            hint="It was written by another version; a run is taken up by the version that began it.",
+            hint="Another version wrote it; resume the run with the version that started it.",
         ) from None
     return fact
 

@@ -174,7 +174,7 @@ class Questions:
         unknown = sorted(set(answers) - question.keys - set(question.answers))
         if unknown:
             message = f"no call {', '.join(unknown)} waits for a decision"
-            raise Fault(Code.USAGE, message, hint="GET /api/runs/{id} tells which do.", status=409)
+            raise Fault(Code.USAGE, message, hint="GET /api/runs/{id} lists them.", status=409)
         question.answers |= answers
         question.keys -= set(answers)
         if not question.keys:

@@ -245,7 +245,7 @@ class RunDriver:
         """Append the answer before the loop gets it: a process that resumes the run sends it again."""
         if self.stop_signal.is_leaving and isinstance(answer, RunStopped):
             await self.log.note(RunTaken(NO_PROCESS))  # this process may live on, and any other can resume the run
-            hint = f"Go on with it: sightline resume {self.log.run}"
+            hint = f"Resume it: sightline resume {self.log.run}"
             raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
         await self.log.note(answer)
 

@@ -270,7 +270,7 @@ class Runner:
     def _drive(self, run: str) -> RunDriver:
         drive = self._drives.get(run)
         if drive is None:
-            hint = "GET /api/runs/{id} tells how it stands; a run of another process is stopped there."
+            hint = "GET /api/runs/{id} shows its state; stop a run of another process there."
             raise Fault(Code.USAGE, f"the run {run!r} is not under way here", hint=hint, status=409)
         return drive
 
@@ -306,7 +306,7 @@ def _state(drive: RunDriver) -> State:
 def _not_left(run: str, state: State) -> Fault:
     if state == "ended":
         return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
-    hint = "Only a run whose process has ended can be taken up."
+    hint = "Only a run whose process has ended can be resumed."
     return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
 
 

@@ -125,7 +125,7 @@ def read_command(text: str) -> ChatCommand | None:
             place,
             name.end,
             f"there is no command {quote_word(':' + name.text)}",
-            f"{hint + ' ' if hint else ''}There are {known}. A value stands right behind its field: model:name.",
+            f"{hint + ' ' if hint else ''}There are {known}. Write a value directly after its field: model:name.",
         )
     rest = _Rest(source, name, words)
     command = ChatCommand(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
@@ -198,7 +198,7 @@ def _export(rest: _Rest) -> Export:
     whole = rest.flag("--whole-topics")
     named = rest.take_value("--filename")
     if named is not None and not _is_name(named.text):
-        hint = f"Give a name without folders, of at most {_LONGEST_NAME} letters."
+        hint = f"Give a name without folders, of at most {_LONGEST_NAME} characters."
         raise rest.wrong(named, f"{quote_word(named.text)} cannot be the name of a file", hint)
     kind = rest.argument()
     to = "json" if kind is None else _ENDINGS.get(kind.text.lower())
@@ -246,7 +246,7 @@ COMMANDS: Mapping[str, str] = {
     "export": "the pairs as a file: markdown, json or jsonl; --filename NAME, --whole-topics",
     "tchange": 'to another topic: "A > B", --create makes it',
     "delete": "the pairs go; --force for more than 50",
-    "hud": "on or off: what stands behind the counter",
+    "hud": "on or off: the details behind the counter",
     "compact": "a summary in their place",
 }
 """What each command does, for completion."""

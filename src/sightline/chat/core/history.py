@@ -343,7 +343,7 @@ class ChatHistory:
 
     def _check_quiet(self) -> None:
         if self.sending:
-            hint, details = "Wait for it, or break it off.", {"code": "already_sending"}
+            hint, details = "Wait for it, or stop it.", {"code": "already_sending"}
             raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
 
     def _next(self) -> int:

@@ -196,7 +196,7 @@ class Sends:
         if not self.sending:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
         if self.sending or self._running is not None:
-            hint = "Wait for the answer, or break it off."
+            hint = "Wait for the answer, or stop it."
             raise _conflict_fault("already_sending", "an answer is still on its way", hint)
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:

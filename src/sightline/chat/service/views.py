@@ -235,7 +235,7 @@ class Views:
         history = await self._chat.load()
         self._chat.follow()
         if len(view) > _LONGEST_NAME:
-            raise Fault(Code.INVALID_REQUEST, "the view's name is too long", hint="A few letters do.", status=422)
+            raise Fault(Code.INVALID_REQUEST, "the view's name is too long", hint="Use a shorter name.", status=422)
         if expression is None and filter is not None:
             expression = parse(filter, scope=FilterScope.CHAT)
         if topic is not None:

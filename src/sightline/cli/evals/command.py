@@ -35,7 +35,7 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("suites", nargs="*", metavar="SUITE", help="files, or folders with *.eval.yaml")
     _add_targets(command)
     command.add_argument("--judge", default="", metavar="T", help="the target or model that judges")
-    command.add_argument("--trials", type=count, metavar="K", help="run each case so often")
+    command.add_argument("--trials", type=count, metavar="K", help="run each case K times")
     command.add_argument("--threshold", type=_share, metavar="S", help="what a case must reach to pass, from 0 to 1")
     command.add_argument("--budget-usd", type=amount, metavar="N", help="begin nothing more once this is spent")
     command.add_argument(
@@ -52,7 +52,7 @@ def _add_run(commands: Commands) -> None:
     again.add_argument("--resume", default="", metavar="RUN", help="go on with a run that was interrupted")
     again.add_argument("--rerun-failed", default="", metavar="RUN", help="run again what did not pass")
     again.add_argument("--dry-run", action="store_true", help="say what would be run, and send nothing")
-    command.add_argument("--yes", action="store_true", help="let tools run unasked")
+    command.add_argument("--yes", action="store_true", help="run tools without approval")
     command.add_argument("--output", default="", metavar="DIR", help="write all exports of the results there")
     command.add_argument("--jsonl", default="", metavar="FILE", help="write the results, one JSON object a line")
     command.add_argument("--junit", default="", metavar="FILE", help="write the results as JUnit XML")
@@ -99,7 +99,7 @@ def _add_show(commands: Commands) -> None:
     command.add_argument("--target", default="", metavar="T", help="the case on this target (default: on all)")
     command.add_argument("--trial", type=count, metavar="N", help="this trial, counted from 1 (default: all)")
     command.add_argument("--suite", default="", metavar="FILE", help="only runs of this suite")
-    command.add_argument("--limit", type=count, default=20, metavar="N", help="at most so many runs (default: 20)")
+    command.add_argument("--limit", type=count, default=20, metavar="N", help="show at most N runs (default: 20)")
     _finish(command, _handler("showing"), has_json=True)
 
 

@@ -13,7 +13,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     if not pattern.strip():
         raise Fault(Code.USAGE, "the pattern is empty", hint=_HINT)
     if len(pattern) > _MOST_LETTERS:
-        raise Fault(Code.USAGE, f"the pattern is longer than {_MOST_LETTERS} letters", hint=_HINT)
+        raise Fault(Code.USAGE, f"the pattern is longer than {_MOST_LETTERS} characters", hint=_HINT)
     if pattern.startswith("/") or "\\" in pattern or ".." in pattern.split("/"):
         raise Fault(Code.USAGE, f"{pattern}: patterns are of paths below the folder, with /", hint=_HINT)
     return re.compile(_Glob(pattern.removeprefix("./")).expression(), re.DOTALL)

@@ -92,7 +92,7 @@ def _read_patiently(data: bytes) -> EvalFact:
     try:
         fact: EvalFact = msgspec.convert(decode(data), EvalFact)
     except MISFIT as error:
-        hint = "It was written by another version; a run is taken up by the version that began it."
+        hint = "Another version wrote it; resume the run with the version that started it."
         raise Fault(Code.INVALID_REQUEST, f"not a fact of a run of evals: {error}", hint=hint) from None
     return fact
 

@@ -120,7 +120,7 @@ class Rates:
                 raise Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, message, hint="Make the case smaller.")
             if wait.seconds > LONGEST:
                 message = f"the limit {wait.limit} of {provider} is used up for {format_duration(wait.seconds)}"
-                raise Fault(Code.RATE_LIMITED, message, hint="Go on with the run then: --rerun-failed.")
+                raise Fault(Code.RATE_LIMITED, message, hint="Rerun it then: --rerun-failed.")
             await self._clock.sleep(wait.seconds)
 
 
