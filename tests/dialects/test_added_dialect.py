@@ -62,20 +62,31 @@ def test_a_built_in_dialect_cannot_be_replaced() -> None:
         register(dialect("gemini"))
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """The registry as at the start of a process, before and after the test."""
+    registry._entry_points.cache_clear()
+    registry._load.cache_clear()
+    yield
+    registry._entry_points.cache_clear()
+    registry._load.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
 def test_an_entry_point_names_a_module_or_a_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"by-module": "tests.dialects.plain_dialect", "by-object": "tests.dialects.plain_dialect:DIALECT"}
-    entries = {name: EntryPoint(name, value, registry.GROUP) for name, value in values.items()}
-    monkeypatch.setattr(registry, "_entry_points", lambda: entries)
-    registry._load.cache_clear()
-    assert names() == (*registry.NAMES, *values, NAME)
-    for name in values:
-        assert find_dialect(name) is DIALECT
-    assert find_dialect("elsewhere") is None
-    registry._load.cache_clear()
+    entries = [EntryPoint(name, value, registry.GROUP) for name, value in values.items()]
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.metadata.entry_points", lambda *, group: entries if group == registry.GROUP else [])
+        assert names() == (*registry.NAMES, *values, NAME)
+        for name in values:
+            assert find_dialect(name) is DIALECT
+        assert find_dialect("elsewhere") is None
 
 
-def test_without_plug_ins_there_are_no_entry_points() -> None:
-    assert registry._entry_points() == {}
+@pytest.mark.usefixtures("forgotten")
+def test_without_plug_ins_there_are_no_added_names() -> None:
+    assert names() == (*registry.NAMES, NAME)
 
 
 # --- the laws ---------------------------------------------------------------------------------------
