@@ -62,10 +62,10 @@ ANSWERS = (
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.editing.operations": "Operation",
-    "sightline.exchange.expansion": "Operation",
+    "sightline.exchange.interception.holds": "Operation",
     "sightline.chat.core.plan": "Telemetry",
 }
-"""What is told apart by its module in Python is told apart by its name in the page."""
+"""Classes that only their module distinguishes in Python get a suffix in the page's types."""
 
 NAMES = {"Summary": "Line", "Parameters": "TopicParameters"}
 FIELDS = {

@@ -86,7 +86,7 @@ class Draft:
     def sections(self) -> tuple[Section, ...]:
         """The document as a person reads it."""
         # Nothing is carried over from the draft before. With a megabyte of 400 items an edit takes 3 to 5 ms to apply,
-        # 7 to 10 ms for the sections, 4 to 7 ms for the tokens and 2 to 10 ms for the checks (Python 3.11, one core of
+        # 7 to 10 ms for the sections, 4 to 7 ms for the tokens and 2 to 20 ms for the checks (Python 3.11, one core of
         # a busy server): too little to notice while typing, and caches by identity would have to be right everywhere.
         return Sectioning(self.whole).make_sections(self.data)
 
