@@ -2,7 +2,14 @@
 
 import pytest
 
-from sightline.catalog.capabilities import FORMS, HostedTool, make_native_tool, native_tool_kind, refusals, refuse
+from sightline.catalog.capabilities import (
+    HOSTED_TOOLS,
+    HostedTool,
+    make_native_tool,
+    native_tool_kind,
+    refusals,
+    refuse,
+)
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
 from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
@@ -119,16 +126,16 @@ def test_some_json_and_a_limit_that_fits_are_allowed() -> None:
     assert refusals(asking(format=JsonFormat(), max_tokens=99), NOTHING) == []
 
 
-@pytest.mark.parametrize("kind", list(FORMS))
-def test_a_tool_is_known_again_in_every_dialect(kind: HostedTool) -> None:
-    assert native_tool_kind(make_native_tool(kind)) == kind
-    assert all(native_tool_kind(OpaqueTool(dialect, form)) == kind for dialect, form in FORMS[kind].items())
+@pytest.mark.parametrize("kind", list(HOSTED_TOOLS))
+def test_a_tool_is_recognised_as_we_made_it_and_in_its_dialects_form(kind: HostedTool) -> None:
+    assert native_tool_kind(make_native_tool(kind), "acme", {}) == kind
+    assert native_tool_kind(OpaqueTool("acme", "its form"), "acme", {kind: "its form"}) == kind  # type: ignore[dict-item]
 
 
 def test_other_tools_are_none_of_these() -> None:
-    assert native_tool_kind(OpaqueTool("openai-responses", {"type": "web_search", "filters": {}})) is None
-    assert native_tool_kind(OpaqueTool("gemini", {"type": "web_search"})) is None
-    assert native_tool_kind(FunctionTool("web_search")) is None
+    assert native_tool_kind(OpaqueTool("openai-responses", {"type": "web_search", "filters": {}}), "gemini", {}) is None
+    assert native_tool_kind(OpaqueTool("gemini", {"type": "web_search"}), "gemini", {}) is None
+    assert native_tool_kind(FunctionTool("web_search"), "gemini", {}) is None
 
 
 def test_a_client_is_pointed_at_an_address_by_the_variables_that_it_reads() -> None:

@@ -17,6 +17,7 @@ from sightline.catalog.facts import Facts, Family, ImageCost, LongPrices, Model,
 from sightline.catalog.loading import load
 from sightline.catalog.provider import Detection, Provider, Quirks, Route
 from sightline.catalog.toml import KEYS, TABLES, WIRE_APIS, TomlText
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.settings import Settings
 from tests.catalog.documented import PAGE, missing_rows, rows
 
@@ -54,7 +55,7 @@ def test_four_lines_are_a_provider() -> None:
     assert provider.stream_idle_timeout_ms == 300_000
 
 
-@pytest.mark.parametrize("table", [{"request_max_retries": -1}, {"connect_timeout_ms": 0}, {"dialect": "x"}, {"x": 1}])
+@pytest.mark.parametrize("table", [{"request_max_retries": -1}, {"connect_timeout_ms": 0}, {"x": 1}])
 def test_what_cannot_be_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(table, Provider)
@@ -278,7 +279,7 @@ ELSEWHERE = '[providers.anthropic]\nbase_url = "http://127.0.0.1:4000"\n'
 
 
 def priced(users: str, provider: str, model: str) -> Prices | None:
-    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings).sound().catalog
+    catalog = load([OWN, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog
     facts = facts_of(catalog, provider, model)
     return facts.prices
 
@@ -318,7 +319,11 @@ def test_a_vendor_whose_address_was_moved_has_no_built_in_price() -> None:
     assert priced(ELSEWHERE, "anthropic", "claude-shared") is None
     assert priced(ELSEWHERE, "azure", "claude-shared") == Prices(input=1.0, output=2.0, providers=("azure",))
     assert priced(ELSEWHERE, "azure", "gpt-9") == Prices(input=1.0, output=2.0)
-    window = load([OWN, TomlText("u", ELSEWHERE)], {}, Settings).catalog.models["claude-opus-5"].context_window
+    window = (
+        load([OWN, TomlText("u", ELSEWHERE)], {}, Settings, dialects=PROVIDER_DIALECTS)
+        .catalog.models["claude-opus-5"]
+        .context_window
+    )
     assert window == 1_000_000
 
 

@@ -6,6 +6,7 @@ from sightline.catalog.capabilities import make_native_tool
 from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
+from sightline.dialects.registry import dialect as find
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
@@ -32,7 +33,13 @@ def composed(
 ) -> Request:
     prompt = Prompt(messages, **asked)  # type: ignore[arg-type]
     return compose(
-        prompt, provider=Provider(quirks=quirks), family=family, facts=facts, model="model-1", dialect=dialect
+        prompt,
+        provider=Provider(quirks=quirks),
+        family=family,
+        facts=facts,
+        model="model-1",
+        dialect=dialect,
+        support=find(dialect).support,
     )
 
 
@@ -65,12 +72,6 @@ def test_an_empty_input_is_refused(messages: tuple[Message, ...]) -> None:
 def test_one_thing_to_answer_is_enough(part: Text) -> None:
     message = Message("user", (part,))
     assert composed(messages=(message,)).messages == (message,)
-
-
-def test_a_dialect_that_nobody_serves_is_refused() -> None:
-    with pytest.raises(Fault, match="no provider speaks raw") as caught:
-        composed("raw")
-    assert caught.value.code is Code.USAGE
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
@@ -328,7 +329,8 @@ def test_a_request_that_was_written_whole_says_what_our_own_say_and_keeps_what_i
 
     def completed(request: Request, quirks: Quirks = NO_QUIRKS) -> Options:
         facts, provider = Facts(reasoning=True), Provider(quirks=quirks)
-        return complete(request, provider=provider, facts=facts, dialect="openai-responses", conversation="c").options
+        support = find("openai-responses").support
+        return complete(request, provider=provider, facts=facts, support=support, conversation="c").options
 
     include = ("reasoning.encrypted_content",)
     assert completed(asked) == Options(store=False, include=include, cache_key="c")

@@ -16,6 +16,7 @@ from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.reading import fields_of, type_of
 from sightline.catalog.toml import TomlText, read_toml
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import ServerSettings, Settings
 from tests.catalog.documented import PAGE
@@ -44,7 +45,9 @@ embedded = true
 
 
 def loaded(users: str = "", environment: dict[str, str] | None = None) -> LoadedConfig[Settings]:
-    return load([OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings)
+    return load(
+        [OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings, dialects=PROVIDER_DIALECTS
+    )
 
 
 def texts(users: str, environment: dict[str, str] | None = None) -> list[str]:
@@ -59,12 +62,15 @@ def test_without_a_word_from_the_user_the_own_tables_hold() -> None:
 
 def test_sightlines_own_tables_are_sound() -> None:
     documents = [TomlText(path.name, path.read_text(), builtin=True) for path in sorted(DATA.glob("*.toml"))]
-    assert load(documents, {}, Settings).sound().catalog.providers["azure"].quirks.store is True
+    assert (
+        load(documents, {}, Settings, dialects=PROVIDER_DIALECTS).sound().catalog.providers["azure"].quirks.store
+        is True
+    )
 
 
 def test_what_the_settings_say_of_themselves_has_its_place_too() -> None:
     users = TomlText("sightline.toml", "[server]\nport = 1\n\n[tools.mine]\ntimeout_s = 1\n[chat]\nmodl = 1\n")
-    problems = load([OWN, users], {}, Settings, Settings.mistakes).problems
+    problems = load([OWN, users], {}, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS).problems
     assert [problem.text.partition(": ")[0] for problem in problems] == ["sightline.toml:4", "sightline.toml:7"]
     assert problems[0].message == "[tools.mine] names none of python, mcp and folder"
     assert 'python = "tools.py"' in problems[0].hint
@@ -222,7 +228,7 @@ aliases = ["n"]
 
 
 def several(users: str) -> LoadedConfig[Settings]:
-    return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings)
+    return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings, dialects=PROVIDER_DIALECTS)
 
 
 def test_another_dialect_of_a_built_in_provider_can_be_chosen_and_has_its_own_address() -> None:
@@ -297,7 +303,7 @@ def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dic
 
 def test_a_value_where_a_table_belongs_does_not_take_our_own_tables_with_it() -> None:
     builtin = TomlText("own.toml", '[providers.maker]\nbase_url = "http://127.0.0.1:1"\n', builtin=True)
-    read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings)
+    read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings, dialects=PROVIDER_DIALECTS)
     assert [problem.text for problem in read.problems] == ["mine.toml:1: providers must be a table, not 3"]
     assert list(read.catalog.providers) == ["maker"]
 
@@ -315,7 +321,7 @@ TREE = {
 
 
 def found(environment: Mapping[str, str]) -> tuple[list[Setting], list[ConfigProblem]]:
-    return settings_in(environment, SCHEMA, TREE)
+    return settings_in(environment, SCHEMA, TREE, PROVIDER_DIALECTS)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
-from sightline.catalog.provider import Provider, Route
+from sightline.catalog.provider import DialectName, Provider, Route
 from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, type_of
 from sightline.model.json import Json
 from sightline.settings import Settings
+
+DIALECTS = ("round", "flat")
 
 
 class Inner(msgspec.Struct, kw_only=True):
@@ -32,7 +34,8 @@ class Sample(msgspec.Struct, kw_only=True, rename={"as_": "as"}):
     names: tuple[str, ...] = ()
     inner: Inner | None = None
     by_name: dict[str, Inner] = {}
-    by_kind: dict[Literal["round", "flat"], str] = {}
+    by_kind: dict[DialectName, str] = {}
+    spoken: DialectName | None = None
 
 
 def nowhere(path: object) -> ConfigLocation:
@@ -40,7 +43,7 @@ def nowhere(path: object) -> ConfigLocation:
 
 
 def told(tree: object, kind: type = Sample) -> list[str]:
-    _, problems = read(tree, kind, nowhere, ("it",))
+    _, problems = read(tree, kind, nowhere, ("it",), dialects=DIALECTS)
     assert all(problem.file == "t.toml" and problem.line == 3 for problem in problems)
     return [problem.message for problem in problems]
 
@@ -57,8 +60,9 @@ def test_a_tree_becomes_the_struct() -> None:
         "inner": {"kind": "flat", "size": 0.5},
         "by_name": {"one": {"kind": "round"}},
         "by_kind": {"flat": "z"},
+        "spoken": "round",
     }
-    value, problems = read(tree, Sample, nowhere)
+    value, problems = read(tree, Sample, nowhere, dialects=DIALECTS)
     assert not problems
     assert value == Sample(
         text="a",
@@ -71,6 +75,7 @@ def test_a_tree_becomes_the_struct() -> None:
         inner=Inner(kind="flat", size=0.5),
         by_name={"one": Inner(kind="round")},
         by_kind={"flat": "z"},
+        spoken="round",
     )
 
 
@@ -116,6 +121,7 @@ def test_an_unknown_key_that_resembles_nothing_gets_the_list() -> None:
         ({"inner": {"kind": 3}}, 'it.inner.kind must be one of "flat", "round", not 3'),
         ({"by_name": {"x": 1}}, "it.by_name.x must be a table, not 1"),
         ({"by_name": 1}, "it.by_name must be a table, not 1"),
+        ({"spoken": "rond"}, 'it.spoken must be one of "flat", "round", not "rond"'),
         ({"by_kind": {"rond": "x"}}, 'it.by_kind has no key "rond"'),
         ({"by_kind": {"round": {}}}, "it.by_kind.round must be text, not a table"),
         ({"by_kind": 1}, "it.by_kind must be a table, each value text, not 1"),

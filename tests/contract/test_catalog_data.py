@@ -19,6 +19,7 @@ from sightline.catalog.loading import load
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.endpoint import call_to, endpoint_of
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.model.options import Options, Reasoning
 from sightline.model.report import Report
@@ -73,7 +74,7 @@ def priced() -> Iterator[tuple[str, Prices]]:
 def test_they_load_without_a_complaint() -> None:
     texts = [TomlText(path.name, path.read_text(encoding="utf-8")) for path in sorted(DATA.glob("*.toml"))]
     assert len(texts) >= 4
-    assert load(texts, {}, Settings).problems == ()
+    assert load(texts, {}, Settings, dialects=PROVIDER_DIALECTS).problems == ()
 
 
 # --- providers ------------------------------------------------------------------------------------
@@ -384,7 +385,9 @@ def test_the_examples_of_the_guide_are_sound() -> None:
     own = [TomlText(path.name, path.read_text(encoding="utf-8")) for path in sorted(DATA.glob("*.toml"))]
     assert len(blocks) >= 4
     for block in blocks:
-        assert load([*own, TomlText("sightline.toml", block)], {}, Settings).problems == (), block
+        assert (
+            load([*own, TomlText("sightline.toml", block)], {}, Settings, dialects=PROVIDER_DIALECTS).problems == ()
+        ), block
 
 
 # --- what models refuse -----------------------------------------------------------------------------

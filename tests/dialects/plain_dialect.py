@@ -8,6 +8,7 @@ needs, and what: every field of the record.
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import SYSTEM_ROLES, has_mirrored_part, with_policy
 from sightline.dialects.dialect import (
     CacheRules,
@@ -278,11 +279,26 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens"}),
+        efforts=(),
+        summaries=("none",),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

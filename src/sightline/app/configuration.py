@@ -14,6 +14,7 @@ from sightline.catalog.loading import LoadedConfig, load
 from sightline.catalog.problem import ConfigProblem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
+from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import Settings
 
@@ -81,7 +82,7 @@ def _load(named: str | None) -> tuple[LoadedConfig[Settings], Path | None]:
     documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
-    return load(documents, os.environ, Settings, Settings.mistakes), path
+    return load(documents, os.environ, Settings, Settings.mistakes, dialects=PROVIDER_DIALECTS), path
 
 
 def _configuration(loaded: LoadedConfig[Settings], path: Path | None) -> Configuration:

@@ -19,6 +19,7 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.tools import open_runner, open_tools, parse_tools, tool_surroundings
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
 from sightline.model.message import Message
@@ -185,9 +186,8 @@ def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _O
 def _whole(request: Request, choice: ModelChoice) -> Request:
     """The program's own request, completed with the defaults of our requests."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
-    return complete(
-        request, provider=choice.provider, facts=choice.facts, dialect=choice.dialect, conversation=conversation
-    )
+    support = dialect(choice.dialect).support
+    return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
 
 
 async def _equipment(

@@ -14,7 +14,7 @@ A value with a mistake is left out, so that the rest can be read too: ask for th
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
@@ -53,9 +53,12 @@ def key(
     return Meta(extra=notes, **limits)
 
 
-def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[ConfigProblem]]:
-    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems."""
-    reader = _ConfigurationReader(place_of)
+def read(
+    tree: Json, kind: type[T], place_of: PlaceOf, path: Path = (), *, dialects: Collection[str] = ()
+) -> tuple[T | None, list[ConfigProblem]]:
+    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems.
+    `dialects` are the names that a `DialectName` may be."""
+    reader = _ConfigurationReader(place_of, dialects)
     return reader.read(tree, kind, path), reader.problems
 
 
@@ -163,6 +166,9 @@ class TypedReader(ABC):
     own_prefix = ""
     """Keys that begin so are the author's own, and are skipped. Empty: there are none."""
 
+    dialects: Collection[str] = ()
+    """The names that a `DialectName` may be."""
+
     @abstractmethod
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
         """Take one problem of the value at this path, or of the key itself (`is_key`)."""
@@ -205,6 +211,9 @@ class TypedReader(ABC):
                 return self._table(value, key_type, item, path)
             case inspect.LiteralType(values=values) if value not in values:
                 return self._no_choice(value, kind, values, path)
+            case inspect.StrType() if names_dialect(kind) and value not in self.dialects:
+                names = tuple(sorted(self.dialects))
+                return self._no_choice(value, inspect.LiteralType(names), names, path)
             case member if not _is_within(value, member):
                 return self._wrong(value, kind, path)
             case inspect.VarTupleType(item_type=item):
@@ -279,8 +288,8 @@ class TypedReader(ABC):
     def _table(self, value: Mapping[str, Any], key_type: inspect.Type, item: inspect.Type, path: Path) -> object:
         read: dict[str, object] = {}
         for name, member in value.items():
-            if isinstance(key_type, inspect.LiteralType) and name not in key_type.values:
-                self.unknown_key(name, dict.fromkeys(map(str, key_type.values)), path, key_type)
+            if names_dialect(key_type) and name not in self.dialects:
+                self.unknown_key(name, self.dialects, path, key_type)
                 continue
             result = self._value(member, item, (*path, name))
             if result is not _WRONG:
@@ -314,8 +323,9 @@ class TypedReader(ABC):
 
 
 class _ConfigurationReader(TypedReader):
-    def __init__(self, place_of: PlaceOf) -> None:
+    def __init__(self, place_of: PlaceOf, dialects: Collection[str]) -> None:
         self.problems: list[ConfigProblem] = []
+        self.dialects = dialects
         self._place_of = place_of
 
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
@@ -351,6 +361,11 @@ def _has_shape(value: object, kind: inspect.Type) -> bool:
             return (
                 isinstance(value, int | float) and not isinstance(value, bool) and isinstance(kind, inspect.FloatType)
             )
+
+
+def names_dialect(kind: inspect.Type) -> bool:
+    """Whether a text of this type has to be the name of a dialect."""
+    return bool(_extra(kind, "dialect", False))
 
 
 def _role(field: inspect.Field) -> str:

@@ -185,6 +185,6 @@ class _Playing:
         from sightline.settings import Settings
         from sightline.testing.script import MODEL
 
-        speaking = Provider(dialect=self._spoken, base_url=provider.url)  # type: ignore[arg-type] # one of the four
+        speaking = Provider(dialect=self._spoken, base_url=provider.url)
         catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
         return replace(self._loaded, catalog=catalog, settings=Settings(), environment={})

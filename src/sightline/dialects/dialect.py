@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
+from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import NameRule
@@ -190,9 +191,9 @@ class Clients:
 
     A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
     version fits `versions`. `keep_alive` is the frame that keeps a waiting stream open, given the client's headers by
-    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array. With `asks_for_usage`
-    a client gets the usage of a stream only if its request says so. `tries_websocket`: clients begin with a WebSocket
-    and fall back to HTTP on status 426. `list_models` writes the list of models, `show_model` one of them.
+    lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
+    `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
+    of models, `show_model` one of them.
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
     """
 
@@ -201,7 +202,6 @@ class Clients:
     versions: Pattern[str] | None
     keep_alive: Callable[[Mapping[str, str]], bytes]
     streams_array: Callable[[str], bool]
-    asks_for_usage: bool
     tries_websocket: bool
     list_models: Callable[[Sequence[ListedModel]], JsonObject]
     show_model: Callable[[ListedModel], JsonObject]
@@ -312,7 +312,7 @@ class Dialect:
     stream. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls of built-in
     tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is its name in
     OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason; `versions`
-    are those of the API, where a header names one.
+    are those of the API, where a header names one. `support` is what our own requests can say in it.
     """
 
     name: str
@@ -339,6 +339,7 @@ class Dialect:
     operation: str
     endpoint: Endpoint | None
     clients: Clients
+    support: DialectSupport
     rules: RequestRules
     editing: Editing
     tokens: TokenRules

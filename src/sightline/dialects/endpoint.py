@@ -103,7 +103,7 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
 
 
 def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> TemplateValue:
-    other = provider.also.get(spoken, "")  # type: ignore[call-overload]
+    other = provider.also.get(spoken, "")
     root = (other or provider.base_url).rstrip("/")
     tail = f"{'' if _VERSION.search(root) else endpoint.version}{tail}"
     if variable := LEADING_VARIABLE.match(root):

@@ -69,6 +69,7 @@ def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
         facts=choice.facts,
         model=choice.model,
         dialect=choice.dialect,
+        support=dialect(choice.dialect).support,
     )
 
 

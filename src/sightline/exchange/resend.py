@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import read_answer
@@ -51,7 +51,7 @@ class ResendSources:
         if exchange.is_count:
             raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
         if model:
-            arriving: DialectName = exchange.received.dialect  # type: ignore[assignment] # nothing else ever comes
+            arriving = exchange.received.dialect
             self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
             request = elsewhere(exchange, model)
             is_as_received = request.dialect != exchange.spoken

@@ -53,7 +53,7 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
 
     Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
     """
-    arriving: DialectName = request.dialect  # type: ignore[assignment] # the server knows no others
+    arriving = request.dialect
     if request.provider:
         return _with_own(_provider_in_path(catalog, request, arriving), request, has_key, is_implied=False)
     try:

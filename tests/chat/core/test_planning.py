@@ -10,6 +10,7 @@ from sightline.chat.core.plan import MessageSummary, likely_tokens, plan_of, sum
 from sightline.chat.core.sending import AttemptRefused, Delivered
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Parameters, Topic
+from sightline.dialects.registry import dialect as record_of
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
@@ -90,6 +91,7 @@ def test_what_is_planned_is_what_the_very_request_is_estimated_at(dialect: str, 
         facts=facts,
         model="acme",
         dialect=dialect,
+        support=record_of(dialect).support,
     )
     whole = Estimator(Facts(chars_per_token=3.5) if facts == Facts() else facts, dialect=dialect).estimate_by_rules(
         request

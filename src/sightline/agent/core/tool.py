@@ -6,7 +6,8 @@ from difflib import get_close_matches
 import msgspec
 
 from sightline.agent.core.schema import schema_problems
-from sightline.catalog.capabilities import HostedTool, make_native_tool, native_tool_kind
+from sightline.catalog.capabilities import HostedTool, make_native_tool
+from sightline.dialects.registry import hosted_tool_kind
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.parts import ToolKind
@@ -58,7 +59,7 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
         """The tools for a request that has these already: a tool that is there already stays as it is."""
-        there = {native_tool_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
+        there = {hosted_tool_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_tool_of(each) for each in fresh))
 

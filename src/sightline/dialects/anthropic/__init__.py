@@ -6,6 +6,7 @@ imports the values, the wire and what all dialects share; it never imports anoth
 
 from collections.abc import Sequence
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
@@ -103,11 +104,27 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=lambda _headers: b'event: ping\ndata: {"type": "ping"}\n\n',
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
         state_fault=_state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"}),
+        efforts=("none", "low", "medium", "high", "xhigh", "max"),
+        summaries=("none", "auto"),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=True,
+        custom_tools=False,
+        hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        # Anthropic shows thinking only beside the setting that switches it on.
+        summary_mode="adaptive",
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=True,

@@ -7,6 +7,7 @@ package may import what dialects share, `wire`, `model` and `errors`; it never d
 import re
 from collections.abc import Sequence
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.dialect import (
     CacheRules,
     Clients,
@@ -96,11 +97,28 @@ DIALECT = Dialect(
         # Google's readers take a comment for an error, but pass over blank lines.
         keep_alive=lambda _headers: b"\n\n",
         streams_array=lambda query: _EVENTS_REQUESTED.search(query) is None,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset(
+            {"max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty"}
+        ),
+        efforts=("none", "minimal", "low", "medium", "high"),
+        summaries=("none", "auto"),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={"web_search": {"googleSearch": {}}},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

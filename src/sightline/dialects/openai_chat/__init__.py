@@ -4,6 +4,7 @@ Knows every field of its requests, replies, streams and errors, and nothing of p
 servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
 """
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
     CacheRules,
@@ -65,11 +66,29 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=True,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset(
+            {"max_tokens", "temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty"}
+        ),
+        efforts=None,
+        summaries=("none",),
+        verbosity=True,
+        strict_schemas=True,
+        one_call=True,
+        custom_tools=True,
+        hosted_tools={},
+        cache_key="if_known",
+        # Chat Completions stores nothing by default, and many providers refuse the field.
+        store="if_known",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=True,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -7,6 +7,8 @@ sister `openai_chat` what the two APIs have in common: the shape of errors, of l
 
 from collections.abc import Mapping
 
+from sightline.catalog.capabilities import HOSTED_TOOLS
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.dialect import (
     CacheRules,
     Clients,
@@ -118,11 +120,27 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=True,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    support=DialectSupport(
+        options=frozenset({"max_tokens", "temperature", "top_p"}),
+        efforts=None,
+        summaries=("none", "auto", "concise", "detailed"),
+        verbosity=True,
+        strict_schemas=True,
+        one_call=True,
+        custom_tools=True,
+        hosted_tools=HOSTED_TOOLS,
+        cache_key="always",
+        store="always",
+        # Our requests leave no reasoning with the provider, so it hands it over.
+        reasoning_include=("reasoning.encrypted_content",),
+        summary_mode=None,
+        states_defaults=True,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -6,6 +6,7 @@ place for is carried in it and not lost. Imports the shared pieces of `dialects`
 options and counts that both have in common.
 """
 
+from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
     CacheRules,
@@ -57,11 +58,27 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=comment_keep_alive,
         streams_array=lambda _query: False,
-        asks_for_usage=False,
         tries_websocket=False,
         list_models=list_models,
         show_model=show_model,
         state_fault=state_fault,
+    ),
+    # No provider speaks it, so that no request of our own is written in it.
+    support=DialectSupport(
+        options=frozenset(),
+        efforts=(),
+        summaries=(),
+        verbosity=False,
+        strict_schemas=False,
+        one_call=False,
+        custom_tools=False,
+        hosted_tools={},
+        cache_key="never",
+        store="never",
+        reasoning_include=None,
+        summary_mode=None,
+        states_defaults=False,
+        asks_for_usage=False,
     ),
     rules=RequestRules(
         needs_max_tokens=False,

@@ -4,7 +4,7 @@ file names many, and their variables are not all set."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +12,7 @@ from msgspec import Meta
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.foreign_names import AGENTV_PROVIDERS
 from sightline.catalog.problem import nearest, quote_word
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import Provider
 from sightline.catalog.reading import REST, key
 from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFindings, Text, Texts
@@ -300,9 +300,9 @@ def _model(
     if not model:
         findings.wrong(node, "the target has no model", "Write model: ….")
     url, retries = (keys.base_url or keys.endpoint).rstrip("/"), keys.max_retries
-    dialect = cast(DialectName, WIRE_APIS["chat"]) if vendor == "openai" else base.dialect
+    dialect = WIRE_APIS["chat"] if vendor == "openai" else base.dialect
     if keys.api_format is not None:
-        dialect = cast(DialectName, WIRE_APIS[keys.api_format])
+        dialect = WIRE_APIS[keys.api_format]
     provider = msgspec.structs.replace(
         base,
         dialect=dialect,

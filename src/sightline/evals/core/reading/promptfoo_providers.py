@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypeAlias, TypeVar, cast
+from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -129,7 +129,7 @@ class PromptfooProviders:
         vendor = model.partition("/")[0]
         if dialect is None and vendor == "openai" and (config.api_base_url or config.api_host):
             # promptfoo asks a bare `openai:MODEL` over Chat Completions, and a relay often has nothing else.
-            dialect = cast(DialectName, WIRE_APIS["chat"])
+            dialect = WIRE_APIS["chat"]
         target = self._target(config, vendor, label or name, model, dialect)
         if not target.has_own_provider and not label and target == SuiteTarget(name=name, model=model):
             return model
@@ -213,7 +213,7 @@ class PromptfooProviders:
             self.findings.wrong(node, message, f"Write {vendor}:MODEL.")
             return None
         if ours in _SPEAK and api in WIRE_APIS:
-            return f"{ours}/{model}", cast(DialectName, WIRE_APIS[api])
+            return f"{ours}/{model}", WIRE_APIS[api]
         return f"{ours}/{model if api in _PLAIN else rest}", None
 
     def _own(self, node: Node, name: str) -> tuple[str, None] | None:
