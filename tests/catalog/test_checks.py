@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from sightline.catalog.catalog import Catalog
-from sightline.catalog.checks import check, is_variable_name
+from sightline.catalog.catalog import Catalog, check, is_variable_name
 from sightline.catalog.facts import Family, Model
 from sightline.catalog.problem import (
     ConfigLocation,

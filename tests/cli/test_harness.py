@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.model.parts import Text, ToolResult
 from tests.terminal_stage import PROGRAM, seated

@@ -18,7 +18,7 @@ from sightline.catalog.facts import Facts
 from sightline.catalog.loading import load
 from sightline.catalog.toml import TomlText
 from sightline.dialects import registry
-from sightline.dialects.paths import dialect_by_client, match_path
+from sightline.dialects.endpoint import dialect_by_client, match_path
 from sightline.dialects.registry import (
     PROVIDER_DIALECTS,
     dialect,

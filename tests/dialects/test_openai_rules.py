@@ -7,7 +7,7 @@ from sightline.dialects.openai_rules import (
     option_problems,
     tool_problems,
 )
-from sightline.dialects.option_values import OF_CHAT
+from sightline.dialects.option_table import OF_CHAT
 
 OBJECT = {"type": "object", "properties": {}}
 

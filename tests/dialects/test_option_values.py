@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import ApiVersions
-from sightline.dialects.media import from_url, to_url
-from sightline.dialects.option_values import (
+from sightline.dialects.fields import from_url, to_url
+from sightline.dialects.option_table import (
     OF_ANTHROPIC,
     OF_CHAT,
     OF_GEMINI,

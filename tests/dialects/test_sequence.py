@@ -1,4 +1,4 @@
-from sightline.dialects.sequence import Sequencer
+from sightline.dialects.streaming import Sequencer
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

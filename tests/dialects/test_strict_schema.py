@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.json_schemas import strict_problems
-from sightline.dialects.strict_schema import strict_schema, with_strict_schemas
+from sightline.dialects.json_schemas import strict_problems, strict_schema, with_strict_schemas
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, SchemaFormat
 from sightline.model.report import Report

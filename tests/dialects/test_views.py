@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sightline.dialects.views import VIEWS, read_canonical, write_canonical
+from sightline.dialects.translate import VIEWS, read_canonical, write_canonical
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
 from sightline.model.message import Message

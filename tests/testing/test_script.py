@@ -7,7 +7,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault

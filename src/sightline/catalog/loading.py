@@ -13,8 +13,7 @@ from typing import Generic, Protocol, TypeVar, cast
 import msgspec
 from msgspec import inspect
 
-from sightline.catalog.catalog import Catalog, providers_at_other_sites, without_prices
-from sightline.catalog.checks import check
+from sightline.catalog.catalog import Catalog, check, providers_at_other_sites, without_prices
 from sightline.catalog.problem import (
     ConfigLocation,
     ConfigProblem,

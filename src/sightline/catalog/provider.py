@@ -1,9 +1,54 @@
-"""A provider, how its kind is recognised, and the routes that choose one."""
+"""A provider, how its kind is recognised, the routes that choose one, and what other tools call providers."""
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
+
+AGENTV_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "google": "gemini",
+    "google-gemini": "gemini",
+    "azure": "azure",
+    "azure-openai": "azure",
+}
+"""The `provider` of a target of AgentV."""
+
+PROMPTFOO_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "gemini",
+    "ollama": "ollama",
+    "openrouter": "openrouter",
+    "mistral": "mistral",
+    "groq": "groq",
+    "deepseek": "deepseek",
+    "xai": "xai",
+    "togetherai": "together",
+    "fireworks": "fireworks",
+    "cerebras": "cerebras",
+    "azure": "azure",
+    "azureopenai": "azure",
+}
+"""The first word of an id of promptfoo."""
+
+ADDS_VERSION: Final = frozenset({"anthropic", "gemini"})
+"""Providers whose API version promptfoo adds to a host by itself."""
+
+OPENTELEMETRY_NAMES: Final[Mapping[str, str]] = {
+    "gemini": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""Providers in OpenTelemetry's conventions, where they have another name there."""
+
 
 LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """How a base URL begins whose address is in the environment."""

@@ -217,7 +217,7 @@ def _schema(path: str | None) -> "JsonObject | None":
 def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     """Show what would be sent, on stdout; the address and the size on stderr."""
     from sightline.cli.answer import tell_additions
-    from sightline.dialects.views import write_canonical
+    from sightline.dialects.translate import write_canonical
     from sightline.wire import snippet
     from sightline.wire.call import Variable
 

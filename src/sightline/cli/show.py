@@ -178,13 +178,13 @@ def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
         case "canonical":
-            from sightline.dialects.views import write_canonical
+            from sightline.dialects.translate import write_canonical
 
             return write_canonical(exchange.request()) + b"\n"
         case "raw":
             return _raw(exchange)
         case "events":
-            from sightline.dialects.views import EventLines
+            from sightline.dialects.translate import EventLines
 
             return b"".join(map(EventLines().feed, exchange.events()))
         case "facts":

@@ -81,8 +81,7 @@ def _request(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from sightline.dialects.dialect import Target
-    from sightline.dialects.translate import translate_request, write_request
-    from sightline.dialects.views import read_canonical, write_canonical
+    from sightline.dialects.translate import read_canonical, translate_request, write_canonical, write_request
     from sightline.model.report import Report
 
     data = read(arguments.file)
@@ -116,7 +115,7 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
     from sightline.app.configuration import configuration
     from sightline.catalog.choose import choose
     from sightline.catalog.facts import Facts
-    from sightline.dialects.views import read_canonical
+    from sightline.dialects.translate import read_canonical
 
     is_canonical = arguments.source == "canonical"
     named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import StreamEvent, ToolCallBegun
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import OpaqueTool
 from sightline.model.usage import Usage
-from sightline.model.value import Value
 from sightline.wire.pointer import join
 
 

@@ -8,7 +8,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.tool_names import NameRestorer
-from sightline.dialects.views import VIEWS
+from sightline.dialects.translate import VIEWS
 from sightline.errors import Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold

@@ -1,25 +1,77 @@
-"""From one dialect to another, whole bodies: requests and replies, each with a report of what was lost."""
+"""From one dialect to another, whole bodies, each with a report of what was lost; and the forms that are no provider's:
+the canonical request as JSON, and a reply as its events or as one folded value.
+"""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from sightline.catalog.fitting import fit_to_model
 from sightline.dialects.conversation import with_words
-from sightline.dialects.dialect import Client, Target
+from sightline.dialects.dialect import Client, StreamWriting, Target
+from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
-from sightline.dialects.views import VIEWS
-from sightline.errors import Fault
-from sightline.model.events import Started, StreamEvent
-from sightline.model.fold import fold
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Started, StreamEvent
+from sightline.model.fold import Fold, fold
 from sightline.model.json import Json
-from sightline.model.reply import Reply
+from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode, encode
+
+
+def write_canonical(request: Request) -> bytes:
+    """The request as JSON; what is unset is left out."""
+    return encode(msgspec.to_builtins(request))
+
+
+def read_canonical(data: bytes) -> Request:
+    """The request that such JSON holds."""
+    document = decode(data)
+    if isinstance(document, dict) and not isinstance(document.get("messages"), list):
+        raise wrong(document.get("messages"), "/messages", "a list")
+    try:
+        return msgspec.convert(document, Request)
+    except (msgspec.ValidationError, UnicodeError) as error:
+        raise Fault(
+            Code.INVALID_REQUEST,
+            f"not a canonical request: {error}",
+            hint="Make one with `sightline translate request --to canonical` and change that.",
+        ) from None
+
+
+class EventLines:
+    """Each event as one line of JSON."""
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """The line of one event."""
+        return encode(msgspec.to_builtins(event, enc_hook=_fault)) + b"\n"
+
+
+class FoldedReply:
+    """Nothing until the end, then the whole reply."""
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """The reply, once nothing more comes."""
+        self._fold.add(event)
+        return encode(reply_json(self._fold.reply)) + b"\n" if isinstance(event, Ended) else b""
+
+
+VIEWS: Mapping[str, Callable[[], StreamWriting]] = {"events": EventLines, "reply": FoldedReply}
+
+
+def _fault(value: object) -> object:
+    """Faults are exceptions, the one thing in an event that is not a value."""
+    assert isinstance(value, Fault)
+    return {"code": value.code.value, "message": value.message}
 
 
 @dataclass(frozen=True, slots=True)

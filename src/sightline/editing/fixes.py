@@ -18,11 +18,11 @@ from sightline.dialects.json_schemas import (
     UNTYPED,
     optional_properties,
     or_null,
+    strict_schema,
 )
 from sightline.dialects.openai_rules import GRAMMAR, KINDS, RANGE, RANGES, SYNTAXES, TOOL_FORM
-from sightline.dialects.option_values import USER_ID, hash_id
+from sightline.dialects.option_table import USER_ID, hash_id
 from sightline.dialects.registry import dialect
-from sightline.dialects.strict_schema import strict_schema
 from sightline.dialects.validity import TOOL_NAME
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Insert, Move, Reset, Set, SetRole, SetText

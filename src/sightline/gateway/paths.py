@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
-from sightline.dialects.paths import dialect_by_prefix, dialect_by_version, match_path
+from sightline.dialects.endpoint import dialect_by_prefix, dialect_by_version, match_path
 
 Kind = Literal["ask", "models", "model", "unknown"]
 

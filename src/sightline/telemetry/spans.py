@@ -15,7 +15,7 @@ from sightline.agent.core.limits import total_usage, usage_of
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of
-from sightline.catalog.foreign_names import OPENTELEMETRY_NAMES
+from sightline.catalog.provider import OPENTELEMETRY_NAMES
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault

@@ -14,7 +14,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.tools import Progress
 from sightline.dialects.dialect import Client
-from sightline.dialects.paths import provider_dialects
+from sightline.dialects.endpoint import provider_dialects
 from sightline.dialects.registry import DEFAULT, dialect
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault

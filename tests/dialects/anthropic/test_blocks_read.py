@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.blocks_read import read_citation, read_content, write_citation
+from sightline.dialects.anthropic.blocks import read_citation, read_content, write_citation
 from sightline.dialects.anthropic.sources import foreign_source, own_source, read_source
 from sightline.errors import Fault
 from sightline.model.parts import (

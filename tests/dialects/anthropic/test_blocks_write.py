@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.dialects.anthropic.blocks_read import read_content
-from sightline.dialects.anthropic.blocks_write import BlockWriter, arguments_object, bare_text
+from sightline.dialects.anthropic.blocks import BlockWriter, arguments_object, bare_text, read_content
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.anthropic.request_read import read_request
+from sightline.dialects.anthropic.request import read_request
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
-from sightline.dialects.anthropic import DIALECT
-from sightline.dialects.anthropic.request_read import read_request
-from sightline.dialects.anthropic.request_write import with_turns, write_request
-from sightline.dialects.anthropic.rules import problems, vendor_problems
+from sightline.dialects.anthropic import DIALECT, problems, vendor_problems
+from sightline.dialects.anthropic.request import read_request, with_turns, write_request
 from sightline.dialects.dialect import Target
 from sightline.dialects.losses import UnreadLosses
 from sightline.model.message import Message

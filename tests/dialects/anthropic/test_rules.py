@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.request_read import read_request
-from sightline.dialects.anthropic.rules import problems, vendor_problems
+from sightline.dialects.anthropic import problems, vendor_problems
+from sightline.dialects.anthropic.request import read_request
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
 from sightline.model.request import Request

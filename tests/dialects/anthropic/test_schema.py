@@ -1,6 +1,6 @@
 from typing import Any
 
-from sightline.dialects.anthropic.schema import any_open, close_objects, open_objects
+from sightline.dialects.anthropic.options import any_open, close_objects, open_objects
 from sightline.model.report import Report
 
 OPEN: Any = {

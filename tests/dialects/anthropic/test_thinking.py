@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.thinking import read_reasoning, write_reasoning
+from sightline.dialects.anthropic.options import read_reasoning, write_reasoning
 from sightline.errors import Fault
 from sightline.model.options import Reasoning
 from sightline.model.report import Report

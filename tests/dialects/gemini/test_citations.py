@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.citations import read_citation, read_grounding, write_citations
+from sightline.dialects.gemini.reply_fields import read_citation, read_grounding, write_citations
 from sightline.model.json import JsonObject
 from sightline.model.parts import Citation
 from sightline.model.report import Report

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.signatures import for_client
+from sightline.dialects.gemini.parts import for_client, read_part
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 

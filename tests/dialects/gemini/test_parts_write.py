@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.gemini.parts_write import arguments_object, call_part, media_part
+from sightline.dialects.gemini.parts import arguments_object, call_part, media_part
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, ToolCall
 from sightline.model.report import Addition, Report
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.dialects.gemini.parts import for_client
 from sightline.dialects.gemini.reply_read import ReplyReading, read_reply
-from sightline.dialects.gemini.signatures import for_client
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.request_write import ContentWriter
+from sightline.dialects.gemini.request import ContentWriter
 from sightline.model.message import Message
 from sightline.model.parts import (
     CacheBreakpoint,

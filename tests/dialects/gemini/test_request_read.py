@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import Target
 from sightline.dialects.gemini import DIALECT
-from sightline.dialects.gemini.request_read import read_request
+from sightline.dialects.gemini.request import read_request
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall

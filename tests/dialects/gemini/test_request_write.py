@@ -1,9 +1,8 @@
 from typing import Any
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.gemini.request_read import read_request
-from sightline.dialects.gemini.request_write import write_request
-from sightline.dialects.gemini.rules import problems
+from sightline.dialects.gemini import problems
+from sightline.dialects.gemini.request import read_request, write_request
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult

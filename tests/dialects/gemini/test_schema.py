@@ -1,6 +1,6 @@
 from typing import Any
 
-from sightline.dialects.gemini.schema import WireSchema, read_schema, strip_refused, write_schema
+from sightline.dialects.gemini.tools import WireSchema, read_schema, strip_refused, write_schema
 from sightline.model.report import Addition, Loss, Report
 
 OPENAPI: Any = {

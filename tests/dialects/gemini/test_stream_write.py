@@ -5,8 +5,7 @@ import pytest
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.reply_read import read_reply, stream_reader
-from sightline.dialects.gemini.reply_write import write_reply
-from sightline.dialects.gemini.stream_write import StreamWriter
+from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

@@ -9,11 +9,9 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client, Target
-from sightline.dialects.gemini.request_read import read_request
-from sightline.dialects.gemini.request_write import write_request
-from sightline.dialects.gemini.signatures import UNCHECKED, for_client, read_signature, sign_calls
-from sightline.dialects.gemini.stream_write import StreamWriter
-from sightline.dialects.gemini.thinking import is_followed_by_pieces, with_joined_thoughts
+from sightline.dialects.gemini.parts import UNCHECKED, for_client, read_signature, sign_calls
+from sightline.dialects.gemini.reply_write import StreamWriter
+from sightline.dialects.gemini.request import is_followed_by_pieces, read_request, with_joined_thoughts, write_request
 from sightline.errors import Fault
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.message import Message

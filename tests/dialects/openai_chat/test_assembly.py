@@ -2,7 +2,7 @@
 
 import pytest
 
-from sightline.dialects.openai_chat.assembly import Assembly, Fragment
+from sightline.dialects.openai_chat.choices import Assembly, Fragment
 from sightline.errors import Code, Fault
 from sightline.model.events import ArgumentsReceived, ToolCallBegun, ToolCallCompleted
 from tests.dialects.openai_chat.telling import calling, chunk, heard

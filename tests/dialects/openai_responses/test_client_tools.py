@@ -18,7 +18,7 @@ from sightline.dialects.openai_responses.client_tools import (
 )
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.reply_read import read_reply
-from sightline.dialects.openai_responses.request_write import write_request
+from sightline.dialects.openai_responses.request import write_request
 from sightline.model.events import ToolCallBegun
 from sightline.model.message import Message
 from sightline.model.parts import FileId, Image, Link, PlainText, Text, ToolCall, ToolResult

@@ -2,10 +2,9 @@
 
 import pytest
 
+from sightline.dialects.openai_responses.content import read_reasoning, read_seal, reasoning_pieces, write_seal
 from sightline.dialects.openai_responses.names import BOOKKEEPING, CALLS, NAME, OUTPUTS, REDACTED, STRIDE
-from sightline.dialects.openai_responses.reasoning import read_reasoning, read_seal, reasoning_pieces, write_seal
-from sightline.dialects.openai_responses.snapshots import SnapshotReader
-from sightline.dialects.openai_responses.usage import read_usage, write_usage
+from sightline.dialects.openai_responses.snapshots import SnapshotReader, read_usage, write_usage
 from sightline.dialects.signatures import NEXT, wrap
 from sightline.errors import Fault
 from sightline.model.events import (

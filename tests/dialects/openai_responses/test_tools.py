@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.dialects.openai_responses.names import NAME
-from sightline.dialects.openai_responses.request_write import Brought
+from sightline.dialects.openai_responses.request import Brought
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Text, ToolCall, ToolResult

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.raw.calls_read import Calls
+from sightline.dialects.raw.carrier import Calls
 from sightline.dialects.raw.names import FIRST_CALL
 from sightline.errors import Fault
 from sightline.model.events import ArgumentsReceived, FieldReceived, SignatureReceived, ToolCallBegun, ToolCallCompleted

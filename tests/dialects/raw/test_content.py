@@ -2,8 +2,17 @@
 
 import pytest
 
-from sightline.dialects.raw.content import ContentWriter, nest_extras, read_calls, read_content, read_part
-from sightline.dialects.raw.thinking import read_seal, read_thinking, write_seal, write_thinking
+from sightline.dialects.raw.content import (
+    ContentWriter,
+    nest_extras,
+    read_calls,
+    read_content,
+    read_part,
+    read_seal,
+    read_thinking,
+    write_seal,
+    write_thinking,
+)
 from sightline.errors import Code, Fault
 from sightline.model.parts import (
     CacheBreakpoint,

@@ -1,7 +1,6 @@
 import pytest
 
-from sightline.dialects.raw.options import read_settings, write_settings
-from sightline.dialects.raw.request_read import read_request
+from sightline.dialects.raw.request import read_request, read_settings, write_settings
 from sightline.errors import Fault
 from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.raw.errors import read_error, write_error
-from sightline.dialects.raw.finishes import read_finish, write_finish
+from sightline.dialects.raw.names import read_finish, write_finish
 from sightline.dialects.raw.reply_read import read_reply
 from sightline.dialects.raw.reply_write import write_reply
 from sightline.errors import Code, Fault, Numbers

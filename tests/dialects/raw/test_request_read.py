@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.raw.request_read import problems, read_request
+from sightline.dialects.raw.request import problems, read_request
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, ToolCall, ToolResult

@@ -5,8 +5,7 @@ import msgspec
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.raw.request_read import read_request
-from sightline.dialects.raw.request_write import write_request
+from sightline.dialects.raw.request import read_request, write_request
 from sightline.model.message import Message
 from sightline.model.parts import (
     CacheBreakpoint,

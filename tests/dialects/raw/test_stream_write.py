@@ -5,8 +5,7 @@ import pytest
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
-from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.stream_write import RawStreamWriter
+from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sightline.dialects.anthropic.blocks_read import BLOCKS, read_citation, read_content
+from sightline.dialects.anthropic.blocks import BLOCKS, read_citation, read_content
 from sightline.dialects.anthropic.errors import error_fields, extra_fields, frame_fault, is_error
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter

@@ -3,8 +3,7 @@
 import hashlib
 from typing import assert_never
 
-from sightline.dialects.anthropic.blocks_read import write_citation
-from sightline.dialects.anthropic.blocks_write import arguments_object
+from sightline.dialects.anthropic.blocks import arguments_object, write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage

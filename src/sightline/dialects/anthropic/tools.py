@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from sightline.dialects.anthropic.blocks_read import read_cache
-from sightline.dialects.anthropic.blocks_write import write_cache
+from sightline.dialects.anthropic.blocks import read_cache, write_cache
 from sightline.dialects.anthropic.names import NAME
-from sightline.dialects.anthropic.schema import any_open, close_objects
+from sightline.dialects.anthropic.options import any_open, close_objects
 from sightline.dialects.fields import (
     as_list,
     as_object,

@@ -7,9 +7,8 @@ import msgspec
 
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
 from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
-from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
-from sightline.dialects.option_table import Path, Table, set_path, write_options
-from sightline.dialects.option_values import OF_GEMINI, fit_tier
+from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
+from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_tier, set_path, write_options
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report

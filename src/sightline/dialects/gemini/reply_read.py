@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
-from sightline.dialects.gemini.citations import read_citation, read_grounding
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import both, spelling_of
-from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.reply_fields import FAILURES, failure, read_finish, read_logprobs, read_usage
+from sightline.dialects.gemini.parts import read_part
+from sightline.dialects.gemini.reply_fields import (
+    FAILURES,
+    failure,
+    read_citation,
+    read_finish,
+    read_grounding,
+    read_logprobs,
+    read_usage,
+)
 from sightline.dialects.streaming import StreamReader, finish_for_content, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (

@@ -1,17 +1,44 @@
-"""A whole reply as a generateContent answer, and what both it and a stream say of one part and one candidate."""
+"""A reply as one generateContent answer, or its events as frames of streamGenerateContent.
+
+Words leave as they come. A call is one whole part here, so it leaves when it is complete, and what follows it waits for
+it. How each choice ended, its citations and the usage are in the last frame; a failure is a frame of its own, after
+which nothing comes.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import assert_never
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.gemini.citations import write_citations
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
-from sightline.dialects.gemini.parts_write import call_part, media_part
-from sightline.dialects.gemini.reply_fields import write_finish, write_logprobs, write_usage
-from sightline.dialects.gemini.signatures import REDACTED, for_client
+from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, media_part
+from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
 from sightline.dialects.losses import describe, lose_partial
+from sightline.dialects.streaming import truncation_fault
+from sightline.errors import Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.fold import Fold
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -29,6 +56,8 @@ from sightline.model.parts import (
 )
 from sightline.model.reply import Choice, Reply, TokenLogprob
 from sightline.model.report import Report
+from sightline.wire.jsontext import encode
+from sightline.wire.sse import Frame, encode_frame
 
 _LAST_SECOND = 253_402_300_800
 """The end of the year 9999, behind which there are no dates."""
@@ -177,3 +206,223 @@ def _opaque(part: Opaque, report: Report) -> JsonObject | None:
 
 def _rfc3339(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is still being written."""
+
+    begun: ToolCallBegun
+    fragments: list[str] = field(default_factory=list)
+    seal: SignatureReceived | None = None
+    is_complete: bool = False
+
+    def whole(self) -> ToolCall:
+        begun, seal = self.begun, self.seal
+        return ToolCall(
+            begun.id,
+            begun.name,
+            "".join(self.fragments),
+            kind=begun.kind,
+            namespace=begun.namespace,
+            item=begun.item,
+            signature=None if seal is None else seal.signature,
+            signed_by=None if seal is None else seal.signed_by,
+            at=begun.at,
+        )
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What one choice still owes, and what its last frame needs."""
+
+    waiting: list[_Call | JsonObject] = field(default_factory=list)
+    calls: dict[int, _Call] = field(default_factory=dict)
+    texts: dict[int, list[str]] = field(default_factory=dict)
+    pieces: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    thoughts: dict[int, str] = field(default_factory=dict)
+    citations: list[tuple[int, Citation]] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    logprobs_at: str = ""
+    finished: Finished | None = None
+    seal: SignatureReceived | None = None
+
+
+class StreamWriter:
+    """Writes one stream."""
+
+    def __init__(self, client: Client, report: Report) -> None:
+        self._client = client
+        self._report = report
+        self._choices: dict[int, _Choice] = {}
+        self._known = Fold()
+        self._identity = identity(client.id, client.model, client.created)
+        self._is_over = False
+        self._separator = b"["
+
+    def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
+        """The bytes that can leave now."""
+        if self._is_over:
+            return b""
+        match event:
+            case TextReceived(part, text, choice):
+                self._choice(choice).texts.setdefault(part, []).append(text)
+                return self._say(choice, part, {"text": text}) if text else b""
+            case ThinkingReceived():
+                return self._think(event)
+            case ArgumentsReceived(part, fragment, choice):
+                self._choice(choice).calls[part].fragments.append(fragment)
+            case ToolCallBegun(part, choice=choice):
+                sealed = self._seal(choice)
+                call = self._choice(choice).calls[part] = _Call(event)
+                self._choice(choice).waiting.append(call)
+                return sealed
+            case ToolCallCompleted(part, choice):
+                self._choice(choice).calls[part].is_complete = True
+                return self._release(choice)
+            case SignatureReceived():
+                return self._sign(event)
+            case RefusalReceived():
+                return self._refuse(event)
+            case PartReceived(part, value, choice):
+                wire = write_part(value, self._report)
+                return b"" if wire is None else self._say(choice, part, wire)
+            case CitationReceived(part, citation, choice):
+                self._choice(choice).citations.append((part, citation))
+            case LogprobsReceived(tokens, choice, at):
+                state = self._choice(choice)
+                state.logprobs.extend(tokens)
+                state.logprobs_at = state.logprobs_at or at
+            case Started() | UsageReceived():
+                self._learn(event)
+            case Finished(choice=choice):
+                return self._finish(event)
+            case Failed(fault):
+                return self._fail(fault)
+            case Ended():
+                return self._end()
+            case FieldReceived() | FrameBroken():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+        return b""
+
+    def _choice(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice()
+        return choice
+
+    def _learn(self, event: Started | UsageReceived) -> None:
+        self._known.add(event)
+        reply, client = self._known.reply, self._client
+        self._identity = identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
+
+    def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
+        """Say some of a part now, or when the calls before it are complete."""
+        choice = self._choice(number)
+        sealed = b"" if choice.seal is None or choice.seal.part == part else self._seal(number)
+        if choice.waiting:
+            choice.waiting.append(wire)
+            return sealed
+        return sealed + self._content(number, [wire])
+
+    def _seal(self, number: int) -> bytes:
+        """Say the seal of a part that has come to its end, as Google does: on an empty text."""
+        choice = self._choice(number)
+        event, choice.seal = choice.seal, None
+        if event is None:
+            return b""
+        is_text = event.part in choice.texts
+        seal = for_client(event.signature, event.signed_by, None if is_text else event.id)
+        wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
+        return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
+
+    def _think(self, event: ThinkingReceived) -> bytes:
+        choice = self._choice(event.choice)
+        at = choice.thoughts.setdefault(event.part, event.at)
+        if not event.text:
+            return b""
+        pieces, piece = choice.pieces, (event.summary, event.piece)
+        before = pieces.get(event.part, piece)
+        pieces[event.part] = piece
+        if before != piece and (before[0] or event.summary):
+            lose_pieces(at, self._report)
+        text = event.text if before == piece else f"\n\n{event.text}"
+        return self._say(event.choice, event.part, {"text": text, "thought": True})
+
+    def _refuse(self, event: RefusalReceived) -> bytes:
+        texts = self._choice(event.choice).texts
+        if event.part not in texts:
+            write_part(Refusal(event.text, at=event.at), self._report)
+        texts.setdefault(event.part, []).append(event.text)
+        return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
+
+    def _sign(self, event: SignatureReceived) -> bytes:
+        """Keep a seal for the end of its part: a signature may come in pieces."""
+        choice = self._choice(event.choice)
+        call = choice.calls.get(event.part)
+        if call is not None:
+            call.seal = event
+            return b""
+        before = b"" if choice.seal is None or choice.seal.part == event.part else self._seal(event.choice)
+        choice.seal = event
+        return before
+
+    def _release(self, number: int) -> bytes:
+        """Say everything that no longer waits for a call."""
+        waiting = self._choice(number).waiting
+        parts: list[Json] = []
+        while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
+            first = waiting.pop(0)
+            parts.append(write_part(first.whole(), self._report) if isinstance(first, _Call) else first)
+        return self._content(number, parts) if parts else b""
+
+    def _finish(self, event: Finished) -> bytes:
+        choice = self._choice(event.choice)
+        choice.finished = event
+        for call in choice.calls.values():
+            call.is_complete = True
+        return self._seal(event.choice) + self._release(event.choice)
+
+    def _fail(self, fault: Fault) -> bytes:
+        data = b""
+        for number, choice in self._choices.items():
+            for call in choice.calls.values():
+                if not call.is_complete:
+                    self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
+            choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
+            data += self._release(number) + self._seal(number)
+        self._is_over = True
+        return data + self._frame(write_error(fault)[1])
+
+    def _end(self) -> bytes:
+        if not any(choice.finished for choice in self._choices.values()):
+            return self._fail(truncation_fault())
+        sealed = b"".join([self._seal(number) for number in sorted(self._choices)])
+        self._is_over = True
+        candidates = [self._last(number, choice) for number, choice in sorted(self._choices.items())]
+        usage = self._known.reply.usage
+        body: JsonObject = {"candidates": list[Json](candidates)}
+        if usage is not None:
+            body["usageMetadata"] = write_usage(usage, self._report)
+        return sealed + self._frame(body | self._identity)
+
+    def _last(self, number: int, choice: _Choice) -> JsonObject:
+        candidate: JsonObject = {"content": {"parts": [], "role": "model"}, "index": number}
+        finished = choice.finished
+        if finished is not None:
+            candidate["finishReason"] = write_finish(finished, finished.finish, self._report)
+        texts = [(part, "".join(fragments)) for part, fragments in sorted(choice.texts.items())]
+        return candidate | about(choice.citations, texts, tuple(choice.logprobs), choice.logprobs_at, self._report)
+
+    def _content(self, number: int, parts: list[Json]) -> bytes:
+        candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": number}
+        return self._frame({"candidates": [candidate], **self._identity})
+
+    def _frame(self, body: JsonObject) -> bytes:
+        """One piece of the stream. Without `alt=sse` Google sends one JSON array, whose elements arrive one by one."""
+        if not self._client.as_array:
+            return encode_frame(Frame(encode(body)))
+        opening, self._separator = self._separator, b",\n"
+        return opening + encode(body) + (b"]" if self._is_over else b"")

@@ -1,8 +1,7 @@
 """Writing the content of a Chat Completions message: a string, or a list of parts."""
 
-from sightline.dialects.fields import compact, merge
+from sightline.dialects.fields import compact, merge, to_url
 from sightline.dialects.losses import describe
-from sightline.dialects.media import to_url
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (

@@ -5,9 +5,10 @@ from typing import Final
 import msgspec
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
-from sightline.dialects.openai_chat.assembly import Assembly, Fragment
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
+    Assembly,
+    Fragment,
     finish_detail,
     read_citations,
     read_content,

@@ -4,8 +4,18 @@ import re
 
 from msgspec.structs import replace
 
-from sightline.dialects.fields import as_list, as_object, opt_bool, opt_object, opt_str, rest, str_of, unknown, wrong
-from sightline.dialects.media import from_url
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    from_url,
+    opt_bool,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+    wrong,
+)
 from sightline.dialects.openai_chat.choices import read_seal
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID, THINKING, THINKING_TEXT
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format

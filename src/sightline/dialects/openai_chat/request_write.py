@@ -13,8 +13,7 @@ from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_form
 from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
-from sightline.dialects.option_table import set_path, write_options
-from sightline.dialects.option_values import OF_CHAT, fit_openai_ids, fit_tier
+from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options

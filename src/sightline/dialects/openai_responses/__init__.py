@@ -25,11 +25,9 @@ from sightline.dialects.openai_clients import KEEP_ALIVE_COMMENT, list_models, s
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply
-from sightline.dialects.openai_responses.reply_write import write_reply
-from sightline.dialects.openai_responses.request_read import read_request
-from sightline.dialects.openai_responses.request_write import write_request
+from sightline.dialects.openai_responses.reply_write import ResponsesStreamWriter, write_reply
+from sightline.dialects.openai_responses.request import read_request, write_request
 from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_responses.stream_write import ResponsesStreamWriter
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json, JsonObject

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.dialects.fields import as_object, compact, rest
-from sightline.dialects.media import from_url, to_url
+from sightline.dialects.fields import as_object, compact, from_url, rest, to_url
 from sightline.dialects.openai_responses.names import NAME
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject

@@ -7,8 +7,16 @@ from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_o
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
-from sightline.dialects.option_table import Table, options_of, read_options, top_level_keys, write_options
-from sightline.dialects.option_values import OF_RESPONSES, fit_openai_ids, fit_tier
+from sightline.dialects.option_table import (
+    OF_RESPONSES,
+    Table,
+    fit_openai_ids,
+    fit_tier,
+    options_of,
+    read_options,
+    top_level_keys,
+    write_options,
+)
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report

@@ -12,9 +12,8 @@ import msgspec
 from sightline.dialects.fields import compact
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call
-from sightline.dialects.openai_responses.content import write_annotation
+from sightline.dialects.openai_responses.content import write_annotation, write_seal
 from sightline.dialects.openai_responses.names import NAME, REDACTED
-from sightline.dialects.openai_responses.reasoning import write_seal
 from sightline.dialects.signatures import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.json import Json, JsonObject

@@ -7,9 +7,8 @@ from sightline.dialects import openai_rules
 from sightline.dialects.dialect import Problem
 from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_responses.client_tools import BY_CALL, arguments_field, is_client_call
-from sightline.dialects.openai_responses.request_read import STATE
-from sightline.dialects.openai_responses.request_write import LONGEST_ID
-from sightline.dialects.option_values import OF_RESPONSES
+from sightline.dialects.openai_responses.request import LONGEST_ID, STATE
+from sightline.dialects.option_table import OF_RESPONSES
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject

@@ -22,10 +22,8 @@ from sightline.dialects.openai_clients import comment_keep_alive, list_models, s
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
 from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
-from sightline.dialects.raw.reply_write import write_reply
-from sightline.dialects.raw.request_read import problems, read_request
-from sightline.dialects.raw.request_write import write_request
-from sightline.dialects.raw.stream_write import RawStreamWriter
+from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
+from sightline.dialects.raw.request import problems, read_request, write_request
 from sightline.dialects.tool_names import ANY_NAME
 
 DIALECT = Dialect(

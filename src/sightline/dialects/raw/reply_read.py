@@ -13,13 +13,19 @@ from sightline.dialects.fields import (
 )
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.raw.calls_read import Calls
-from sightline.dialects.raw.carrier import carrier_kind, read_beside
-from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part
+from sightline.dialects.raw.carrier import Calls, carrier_kind, read_beside
+from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_seal
 from sightline.dialects.raw.errors import read_error
-from sightline.dialects.raw.finishes import FIELDS, read_finish
-from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, NAME, ROLE_NUMBERS, SIGHTLINE
-from sightline.dialects.raw.thinking import read_seal
+from sightline.dialects.raw.names import (
+    FIELDS,
+    FIRST_CALL,
+    MARKER,
+    MOST_CHOICES,
+    NAME,
+    ROLE_NUMBERS,
+    SIGHTLINE,
+    read_finish,
+)
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.errors import Fault
@@ -42,9 +48,8 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
-from sightline.model.value import Value
 from sightline.wire.pointer import join
 
 IDENTITY = frozenset({"id", "model", "created", MARKER})

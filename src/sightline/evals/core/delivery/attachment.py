@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 from xml.sax.saxutils import escape
 
-from sightline.dialects.media import from_url
+from sightline.dialects.fields import from_url
 from sightline.errors import Code, Fault
 from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, SuitePlace

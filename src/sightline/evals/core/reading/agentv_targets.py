@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.foreign_names import AGENTV_PROVIDERS
 from sightline.catalog.problem import nearest, quote_word
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import AGENTV_PROVIDERS, Provider
 from sightline.catalog.reading import REST, key
 from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFindings, Text, Texts

@@ -8,9 +8,8 @@ from typing import Annotated, ClassVar, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
-from sightline.catalog.foreign_names import ADDS_VERSION, PROMPTFOO_PROVIDERS
 from sightline.catalog.problem import quote_word
-from sightline.catalog.provider import DialectName
+from sightline.catalog.provider import ADDS_VERSION, PROMPTFOO_PROVIDERS, DialectName
 from sightline.catalog.reading import SELF, key
 from sightline.catalog.toml import WIRE_APIS
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text

@@ -1,6 +1,14 @@
-"""A canonical request as a generateContent body."""
+"""A generateContent body and a canonical request, both ways: one message per content, the system instruction first.
 
+A client sends a thought back in the pieces in which a stream gave it: words first, their signature on no words. Read as
+one thought, both stay together in every other dialect. The pieces stay beside it, each in its place, as opaque parts
+whose content is elsewhere; our own writer writes them instead of the thought.
+"""
+
+from collections.abc import Iterator
 from typing import assert_never
+
+import msgspec
 
 from sightline.dialects import signatures as seals
 from sightline.dialects.conversation import (
@@ -13,19 +21,22 @@ from sightline.dialects.conversation import (
     with_somebody,
 )
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import as_list
-from sightline.dialects.gemini.field_names import NAME, restore_extras
-from sightline.dialects.gemini.options import write_all
-from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.parts_write import call_part, media_part
-from sightline.dialects.gemini.request_read import MODEL, TOOLS
-from sightline.dialects.gemini.signatures import sign_calls
-from sightline.dialects.gemini.thinking import is_followed_by_pieces
-from sightline.dialects.gemini.tools import write_choice, write_tools
+from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest, unknown, wrong
+from sightline.dialects.gemini.field_names import NAME, both, either, restore_extras, spelling_of
+from sightline.dialects.gemini.options import (
+    CONFIG_KEYS,
+    TABLE,
+    read_format,
+    read_reasoning,
+    write_all,
+)
+from sightline.dialects.gemini.parts import call_part, media_part, read_part, sign_calls
+from sightline.dialects.gemini.tools import read_tool_config, read_tools, write_choice, write_tools
 from sightline.dialects.losses import describe
-from sightline.dialects.option_table import set_path
+from sightline.dialects.option_table import options_of, read_options, set_path, top_level_keys
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
+from sightline.model.message import Message, Role
+from sightline.model.options import Options
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -41,6 +52,112 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
+from sightline.model.tools import ToolChoice
+from sightline.wire.pointer import resolve
+
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
+_CONTENT = frozenset({"role", "parts"})
+MODEL, TOOLS = "model", "tools"
+"""Fields that a body may leave out: a null in the extras says that it had them."""
+_TOP = top_level_keys(TABLE) | both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
+
+
+def read_request(body: Json) -> Request:
+    """The request that a body makes."""
+    document = as_object(body, "")
+    contents = document.get("contents")
+    if type(contents) is list:
+        messages = [_message(item, f"/contents/{index}") for index, item in enumerate(contents)]
+    elif type(contents) is dict:
+        messages = [_message(contents, "/contents")]
+    else:
+        raise wrong(contents, "/contents", "a list")
+    messages = with_joined_thoughts(messages, document)
+    instruction = either(document, "systemInstruction")
+    if instruction is not None:
+        messages.insert(0, _system(instruction, f"/{spelling_of(document, 'systemInstruction')}"))
+    extras = dict(rest(document, _TOP))
+    options = _options(document, extras)
+    tools = document.get("tools")
+    for name in (MODEL, TOOLS):
+        if document.get(name) is not None:
+            extras[name] = None
+    return Request(
+        model=opt_str(document, "model", "") or "",
+        messages=tuple(messages),
+        tools=() if tools is None else read_tools(tools, "/tools"),
+        tool_choice=_tool_choice(document, extras),
+        options=options,
+        dialect=NAME,
+        extras=extras,
+    )
+
+
+def _message(value: Json, at: str) -> Message:
+    content = as_object(value, at)
+    word = opt_str(content, "role", at)
+    if word is not None and word not in _ROLES:
+        raise unknown(word, f"{at}/role", "role", _ROLES)
+    extras = rest(content, _CONTENT)
+    if word is None or word == "function":
+        extras = {**extras, "role": word}
+    parts = content.get("parts")
+    if parts is None:
+        extras = {**extras, "parts": None}
+    return Message(_ROLES[word or "user"], _parts(parts, f"{at}/parts"), at=at, extras=extras)
+
+
+def _parts(value: Json, at: str) -> tuple[Part, ...]:
+    """The parts of a list, or the one part that stands without a list, as Google's own examples have it."""
+    if type(value) is list:
+        return tuple([read_part(item, f"{at}/{index}") for index, item in enumerate(value)])
+    if type(value) is dict:
+        return (read_part(value, at),)
+    if value is None:
+        return ()
+    raise wrong(value, at, "a list")
+
+
+def _system(value: Json, at: str) -> Message:
+    if type(value) is str:
+        return Message("system", (Text(value, at=at),), bare=True, at=at)
+    if type(value) is list:
+        return Message("system", _parts(value, at), at=at)
+    content = as_object(value, at)
+    parts = content.get("parts")
+    extras = rest(content, frozenset({"parts"}))
+    if parts is None:
+        extras = {**extras, "parts": None}
+    return Message("system", _parts(parts, f"{at}/parts"), at=at, extras=extras)
+
+
+def _options(document: JsonObject, extras: JsonObject) -> Options:
+    """The options; what `generationConfig` holds besides goes to the extras, in its container."""
+    found, places = read_options(document, TABLE)
+    key = spelling_of(document, "generationConfig")
+    config = opt_object(document, key, "")
+    if config is not None:
+        at = f"/{key}"
+        chosen, known = read_format(config, at)
+        if chosen is not None:
+            places["format"] = chosen.at
+        reasoning = read_reasoning(config, at)
+        found |= {"format": chosen, "reasoning": reasoning}
+        others = rest(config, CONFIG_KEYS | known)
+        if others or not config:
+            extras[key] = others
+    return options_of(found, places)
+
+
+def _tool_choice(document: JsonObject, extras: JsonObject) -> ToolChoice | None:
+    key = spelling_of(document, "toolConfig")
+    config = opt_object(document, key, "")
+    if config is None:
+        return None
+    choice, others = read_tool_config(config, f"/{key}")
+    if others or not config:
+        extras[key] = others
+    return choice
 
 
 class ContentWriter:
@@ -282,3 +399,53 @@ def _as_it_stood(message: Message, parts: list[Json]) -> Json:
     if message.bare:
         return plain_text(message.parts)
     return restore_extras({"parts": parts}, message.extras)
+
+
+def with_joined_thoughts(messages: list[Message], document: Json) -> list[Message]:
+    """The messages with each thought whole, directly before the piece that seals it. Pieces may be contents too."""
+    pieces: dict[str, Part] = {}
+    wholes: dict[str, Part] = {}
+    for run in _runs(messages):
+        *words, seal = run
+        for piece in run:
+            pieces[piece.at] = Opaque(NAME, resolve(document, piece.at), mirrored=True, at=piece.at)
+        text = "".join(piece.text for piece in words)
+        wholes[seal.at] = msgspec.structs.replace(seal, text=text, at=words[0].at)
+    if not wholes:
+        return messages
+    return [
+        msgspec.structs.replace(
+            message,
+            parts=tuple(
+                one
+                for part in message.parts
+                for one in (wholes.get(part.at), pieces.get(part.at, part))
+                if one is not None
+            ),
+        )
+        for message in messages
+    ]
+
+
+def is_followed_by_pieces(parts: tuple[Part, ...], index: int) -> bool:
+    """Whether this part is a thought whose pieces stand beside it."""
+    following = parts[index + 1] if index + 1 < len(parts) else None
+    return isinstance(parts[index], Thinking) and isinstance(following, Opaque) and following.mirrored
+
+
+def _runs(messages: list[Message]) -> Iterator[list[Thinking]]:
+    """The pieces of each thought: words without a seal, then a seal without words."""
+    run: list[Thinking] = []
+    for message in messages:
+        if message.role != "assistant":
+            run = []
+            continue
+        for part in message.parts:
+            if not isinstance(part, Thinking) or part.redacted or part.extras or part.id == seals.NEXT:
+                run = []
+            elif part.signed_by is None:
+                run.append(part)
+            else:
+                if run and not part.text:
+                    yield [*run, part]
+                run = []
