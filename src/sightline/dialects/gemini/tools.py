@@ -2,8 +2,8 @@
 
 `tools` is a list of objects, each with function declarations or server tools or both. A declaration knows its place, so
 that a same-dialect write puts each back into its object. Google's OpenAPI form of schemas (`OBJECT`, `nullable`,
-numbers as strings) is read as JSON Schema, which is written in the part of it that the API takes. A schema in another form than
-ours remembers that form and its key, so that a same-dialect write is exact.
+numbers as strings) is read as JSON Schema, which is written in the part of it that the API takes. A schema in another
+form than ours remembers that form and its key, so that a same-dialect write is exact.
 """
 
 from collections.abc import Mapping
