@@ -208,7 +208,15 @@ def _mistakes(catalog: Catalog, tree: JsonObject) -> Iterator[Mistake]:
         yield from _query((*path, "query"), provider.query)
     yield from _routes(tree.get("routes"), catalog)
     yield from _references(catalog)
-    yield from _aliases(catalog)
+    owners: dict[str, str] = {name: name for name in catalog.models}
+    for name, model in catalog.models.items():
+        for alias in model.aliases:
+            owner = owners.setdefault(alias, name)
+            if owner != name:
+                message = f"has {quote_word(alias)}, which means {quote_word(owner)} already"
+                yield ("models", name, "aliases"), message, "Take it out of one of them."
+                # The other side may be the user's, and is what they can change.
+                yield ("models", owner), f"and {quote_word(name)} both have the name {quote_word(alias)}", ""
 
 
 def _provider(path: Path, name: str, provider: Provider) -> Iterator[Mistake]:
@@ -316,15 +324,3 @@ def _each_known(path: Path, what: str, names: Iterable[str], known: Iterable[str
     for name in names:
         if name not in known:
             yield path, f"names a {what} that does not exist: {quote_word(name)}", nearest(name, known)
-
-
-def _aliases(catalog: Catalog) -> Iterator[Mistake]:
-    owners: dict[str, str] = {name: name for name in catalog.models}
-    for name, model in catalog.models.items():
-        for alias in model.aliases:
-            owner = owners.setdefault(alias, name)
-            if owner != name:
-                message = f"has {quote_word(alias)}, which means {quote_word(owner)} already"
-                yield ("models", name, "aliases"), message, "Take it out of one of them."
-                # The other side may be the user's, and is what they can change.
-                yield ("models", owner), f"and {quote_word(name)} both have the name {quote_word(alias)}", ""

@@ -148,11 +148,6 @@ def base_instructions(family: Family, tools: tuple[Tool, ...]) -> str:
     return "\n".join(filter(None, (family.base_instructions, family.tool_instructions if needs_more else "")))
 
 
-def full_instructions(base: str, user: str) -> str:
-    """Base instructions with the user's own after them."""
-    return "\n\n".join(text for text in (base, user) if text.strip())
-
-
 def conversation_of(model: str, prompt: Prompt) -> str:
     """An id for the conversation that begins with this prompt. It depends on nothing else, so that a preview and the
     request that is sent have the same one."""
@@ -232,7 +227,8 @@ class _Composing:
         """All instructions as a first system message; none where they are empty."""
         prompt = self._prompt
         base = base_instructions(self._family, prompt.tools) if prompt.instructions is None else prompt.instructions
-        text = full_instructions(base, prompt.user_instructions)
+        # Base instructions with the user's own after them.
+        text = "\n\n".join(text for text in (base, prompt.user_instructions) if text.strip())
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
 
     def tools(self) -> tuple[Tool, ...]:
@@ -288,8 +284,13 @@ class _Composing:
         prompt, quirks = self._prompt, self._quirks
         reasoning = self._reasoning()
         counts = self._support.asks_for_usage and prompt.stream and quirks.stream_usage
+        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
+        for name in sampling:
+            if name not in self._support.options:
+                why = f"{self._dialect} has no such option"
+                raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         return Options(
-            **self._sampling(),  # type: ignore[arg-type] # each is what the prompt has under the same name
+            **sampling,  # type: ignore[arg-type] # each is what the prompt has under the same name
             format=self._format(),
             reasoning=reasoning,
             verbosity=self._verbosity(),
@@ -299,14 +300,6 @@ class _Composing:
             stream=prompt.stream,
             include_usage=True if counts else None,
         )
-
-    def _sampling(self) -> dict[str, object]:
-        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
-        for name in sampling:
-            if name not in self._support.options:
-                why = f"{self._dialect} has no such option"
-                raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
-        return sampling
 
     def _format(self) -> SchemaFormat | None:
         prompt = self._prompt

@@ -82,7 +82,12 @@ class Sequencer:
                 return []
             return [self._renumber(event), *self._release()]
         if isinstance(event, (Finished, Failed)):
-            return [*self._flush(), event]
+            # Everything that waits, when no call will be completed any more.
+            out: list[StreamEvent] = []
+            while self._open_call is not None or self._waiting:
+                self._open_call = None
+                out.extend(self._release())
+            return [*out, event]
         return [event]
 
     def _renumber(self, event: PartEvent) -> StreamEvent:
@@ -110,14 +115,6 @@ class Sequencer:
                 else:
                     still.append(event)
             self._waiting = still
-        return out
-
-    def _flush(self) -> list[StreamEvent]:
-        """Everything that waits, when no call will be completed any more."""
-        out: list[StreamEvent] = []
-        while self._open_call is not None or self._waiting:
-            self._open_call = None
-            out.extend(self._release())
         return out
 
 

@@ -254,7 +254,15 @@ class BlockWriter:
         blocks: list[Json] = []
         for part in parts:
             if isinstance(part, CacheBreakpoint):
-                self._mark(part)
+                last = self._last
+                if last is None:
+                    self._report.lose(part.at, "a cache breakpoint", "no block stands before it", "option")
+                elif "cache_control" in last:
+                    self._report.lose(part.at, "a cache breakpoint", "the block before it is marked already", "option")
+                elif last["type"] in _UNMARKABLE and not self._same:
+                    self._report.lose(part.at, "a cache breakpoint", "thinking cannot be marked", "option")
+                else:
+                    last["cache_control"] = write_cache(part, same=self._same)
                 continue
             block = self._block(part)
             if block is not None:
@@ -296,7 +304,16 @@ class BlockWriter:
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
-                return self._tool_use(part)
+                self._lose_seal(part, part.signature, part.signed_by)
+                self._lose_item(part, part.item)
+                self._names[part.id] = part.name
+                arguments = part.arguments if self._same else as_function_arguments(part)
+                return {
+                    "type": "tool_use",
+                    "id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
+                    "name": part.name,
+                    "input": self._input(arguments, part.at),
+                }
             case ToolResult():
                 return self._tool_result(part)
             case Opaque(dialect, value):
@@ -310,17 +327,6 @@ class BlockWriter:
                 return None
             case unreachable:
                 assert_never(unreachable)
-
-    def _mark(self, mark: CacheBreakpoint) -> None:
-        last = self._last
-        if last is None:
-            self._report.lose(mark.at, "a cache breakpoint", "no block stands before it", "option")
-        elif "cache_control" in last:
-            self._report.lose(mark.at, "a cache breakpoint", "the block before it is marked already", "option")
-        elif last["type"] in _UNMARKABLE and not self._same:
-            self._report.lose(mark.at, "a cache breakpoint", "thinking cannot be marked", "option")
-        else:
-            last["cache_control"] = write_cache(mark, same=self._same)
 
     def _text(self, part: Text) -> JsonObject | None:
         self._lose_seal(part, part.signature, part.signed_by)
@@ -374,18 +380,6 @@ class BlockWriter:
             self._report.lose(part.at, "a seal over thinking", "it is another provider's", "identity")
         if part.text:
             self._report.lose(part.at, "thinking", f"{NAME} takes only thinking that it has signed itself", "content")
-
-    def _tool_use(self, part: ToolCall) -> JsonObject:
-        self._lose_seal(part, part.signature, part.signed_by)
-        self._lose_item(part, part.item)
-        self._names[part.id] = part.name
-        arguments = part.arguments if self._same else as_function_arguments(part)
-        return {
-            "type": "tool_use",
-            "id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
-            "name": part.name,
-            "input": self._input(arguments, part.at),
-        }
 
     def _input(self, arguments: str, at: str) -> JsonObject:
         value = arguments_object(arguments)

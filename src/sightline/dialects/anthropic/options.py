@@ -310,7 +310,19 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
     if options.reasoning is not None:
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
-            _drop_sampling(options, body, report)
+            # Thinking with a budget leaves no say in how tokens are drawn.
+            thinking = body.get("thinking")
+            if isinstance(thinking, dict) and thinking.get("type") == "enabled":
+                for name, excluded in (
+                    ("temperature", options.temperature not in (None, 1)),
+                    ("top_k", options.top_k is not None),
+                    ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
+                ):
+                    if excluded:
+                        del body[name]
+                        report.lose(
+                            options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option"
+                        )
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
@@ -337,20 +349,6 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
         body["stop_sequences"] = kept
 
 
-def _drop_sampling(options: Options, body: JsonObject, report: Report) -> None:
-    """Thinking with a budget leaves no say in how tokens are drawn."""
-    thinking = body.get("thinking")
-    if isinstance(thinking, dict) and thinking.get("type") == "enabled":
-        for name, excluded in (
-            ("temperature", options.temperature not in (None, 1)),
-            ("top_k", options.top_k is not None),
-            ("top_p", options.top_p is not None and options.top_p < LEAST_TOP_P),
-        ):
-            if excluded:
-                del body[name]
-                report.lose(options.places.get(name, f"/{name}"), name, "thinking with a budget excludes it", "option")
-
-
 def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, same: bool) -> None:
     match output:
         case SchemaFormat(schema):
@@ -363,20 +361,16 @@ def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, sam
                 merge(written, output.extras)
             path = ("output_format",) if same and output.at == _FORMATS[1] else ("output_config", "format")
             set_path(body, path, written)
-            _lose_format_members(output, report)
+            why = f"{NAME} takes the schema alone"
+            for name, value in (("name", output.name), ("description", output.description)):
+                if value is not None:
+                    report.lose(output.at, f"{name} of the output format", why, "identity")
+            if output.strict is not None:
+                why = f"{NAME} always keeps to the schema"
+                report.lose(output.at, "strict of the output format", why, "identity")
         case JsonFormat():
             report.lose(output.at, "JSON without a schema", f"{NAME} has no such mode", "option")
         case PlainFormat():
             pass
         case unreachable:
             assert_never(unreachable)
-
-
-def _lose_format_members(output: SchemaFormat, report: Report) -> None:
-    why = f"{NAME} takes the schema alone"
-    for name, value in (("name", output.name), ("description", output.description)):
-        if value is not None:
-            report.lose(output.at, f"{name} of the output format", why, "identity")
-    if output.strict is not None:
-        why = f"{NAME} always keeps to the schema"
-        report.lose(output.at, "strict of the output format", why, "identity")

@@ -298,7 +298,12 @@ def media_part(part: Image | Audio | Document, place: str, report: Report, *, sa
         is_default = part.detail == "auto"
         report.lose(part.at, "detail", "gemini has no detail on a picture", "identity" if is_default else "option")
     elif isinstance(part, Document):
-        _lose_about_document(part, report)
+        if part.title is not None:
+            report.lose(part.at, "title", "gemini has no title on a file", "identity")
+        if part.context is not None:
+            report.lose(part.at, "context", "gemini has no context on a file", "content")
+        if part.cite is not None:
+            report.lose(part.at, "citations", "gemini cannot be asked to cite a file", "option")
     elif isinstance(part, Audio):
         if part.id is not None:
             report.lose(part.at, "id of spoken sound", "only its provider has it", "identity")
@@ -308,15 +313,6 @@ def media_part(part: Image | Audio | Document, place: str, report: Report, *, sa
         if part.transcript is not None:
             report.lose(part.at, "transcript", "gemini has no transcript on sound", "content")
     return _source_part(part.source, part.at, place, report)
-
-
-def _lose_about_document(part: Document, report: Report) -> None:
-    if part.title is not None:
-        report.lose(part.at, "title", "gemini has no title on a file", "identity")
-    if part.context is not None:
-        report.lose(part.at, "context", "gemini has no context on a file", "content")
-    if part.cite is not None:
-        report.lose(part.at, "citations", "gemini cannot be asked to cite a file", "option")
 
 
 def _as_it_stood(source: Inline | Link) -> JsonObject:

@@ -115,7 +115,11 @@ class ReplyReading:
         events: list[StreamEvent] = []
         identity = (document.get("responseId"), document.get("modelVersion"), document.get("createTime"))
         if identity != self._started:
-            self._start(document, identity, at, events)
+            self._started = identity
+            started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
+            events.append(started)
+            if started.created is None:
+                self._note(0, f"{at}/createTime", document.get("createTime"), events)
         usage = document.get("usageMetadata")
         if usage != self._usage:
             self._count(usage, f"{at}/usageMetadata", events)
@@ -129,15 +133,6 @@ class ReplyReading:
             raise wrong(candidates, f"{at}/candidates", "a list")
         return events
 
-    def _start(
-        self, document: JsonObject, identity: tuple[Json, Json, Json], at: str, events: list[StreamEvent]
-    ) -> None:
-        self._started = identity
-        started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
-        events.append(started)
-        if started.created is None:
-            self._note(0, f"{at}/createTime", document.get("createTime"), events)
-
     def _count(self, usage: Json, at: str, events: list[StreamEvent]) -> None:
         if usage is not None:
             self._usage = usage
@@ -146,7 +141,13 @@ class ReplyReading:
     def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
         if document.get("error") is not None:
-            self._fail(document, at, events)
+            # An error, before it what it says besides its kind and its words.
+            error = document["error"]
+            self._unknown(document, _FRAME | {"error"}, 0, at, events)
+            if type(error) is dict:
+                known = _ERROR if type(error.get("message")) is str else _ERROR - {"message"}
+                self._unknown(error, known, 0, f"{at}/error", events)
+            events.append(Failed(read_error(0, document, {})))
             return
         counts = document.get("usage_metadata")
         if counts != self._usage:
@@ -159,15 +160,6 @@ class ReplyReading:
                 self._feedback(value, f"{at}/{key}", events, is_alone=not document.get("candidates"))
             elif key not in _FRAME:
                 self._note(0, join(at, key), value, events)
-
-    def _fail(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
-        """An error, before it what it says besides its kind and its words."""
-        error = document["error"]
-        self._unknown(document, _FRAME | {"error"}, 0, at, events)
-        if type(error) is dict:
-            known = _ERROR if type(error.get("message")) is str else _ERROR - {"message"}
-            self._unknown(error, known, 0, f"{at}/error", events)
-        events.append(Failed(read_error(0, document, {})))
 
     def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
         key = spelling_of(feedback, "blockReason")

@@ -84,7 +84,7 @@ def identity(reply_id: str, model: str, created: int) -> JsonObject:
     if model:
         fields["modelVersion"] = model
     if 0 < created < _LAST_SECOND:
-        fields["createTime"] = _rfc3339(created)
+        fields["createTime"] = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if reply_id:
         fields["responseId"] = reply_id
     return fields
@@ -110,7 +110,11 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
             report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
             wire = {"text": part.text} if part.text else None
         case Opaque():
-            return _opaque(part, report)
+            if part.dialect == NAME and isinstance(part.value, dict):
+                return part.value
+            if not part.mirrored:
+                report.lose(part.at, describe(part), "gemini has no such part", "content")
+            return None
         case ToolResult() | CacheBreakpoint():
             report.lose(part.at, "a part that no answer has", "gemini has none in a reply", "content")
             return None
@@ -178,7 +182,9 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
     if part.id is not None and part.signed_by is None:
         report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
     seal = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
-    words = _words(part)
+    # All that can be read of some reasoning: the summary, then the reasoning itself where there are both.
+    summary = "\n\n".join(part.summary)
+    words = part.text if not summary or summary == part.text else f"{summary}\n\n{part.text}"
     if part.summary and words != part.summary[0]:
         lose_pieces(part.at, report)
     wire = add_signature({"text": words, "thought": True}, seal)
@@ -188,24 +194,6 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
 def lose_pieces(at: str, report: Report) -> None:
     """Report that reasoning in several pieces becomes one text."""
     report.lose(at, "pieces of the reasoning summary", "gemini has one text for a thought", "identity")
-
-
-def _words(part: Thinking) -> str:
-    """All that can be read of some reasoning: the summary, then the reasoning itself where there are both."""
-    summary = "\n\n".join(part.summary)
-    return part.text if not summary or summary == part.text else f"{summary}\n\n{part.text}"
-
-
-def _opaque(part: Opaque, report: Report) -> JsonObject | None:
-    if part.dialect == NAME and isinstance(part.value, dict):
-        return part.value
-    if not part.mirrored:
-        report.lose(part.at, describe(part), "gemini has no such part", "content")
-    return None
-
-
-def _rfc3339(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)
@@ -283,7 +271,11 @@ class StreamWriter:
             case SignatureReceived():
                 return self._sign(event)
             case RefusalReceived():
-                return self._refuse(event)
+                texts = self._choice(event.choice).texts
+                if event.part not in texts:
+                    write_part(Refusal(event.text, at=event.at), self._report)
+                texts.setdefault(event.part, []).append(event.text)
+                return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
             case PartReceived(part, value, choice):
                 wire = write_part(value, self._report)
                 return b"" if wire is None else self._say(choice, part, wire)
@@ -350,13 +342,6 @@ class StreamWriter:
             lose_pieces(at, self._report)
         text = event.text if before == piece else f"\n\n{event.text}"
         return self._say(event.choice, event.part, {"text": text, "thought": True})
-
-    def _refuse(self, event: RefusalReceived) -> bytes:
-        texts = self._choice(event.choice).texts
-        if event.part not in texts:
-            write_part(Refusal(event.text, at=event.at), self._report)
-        texts.setdefault(event.part, []).append(event.text)
-        return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
 
     def _sign(self, event: SignatureReceived) -> bytes:
         """Keep a seal for the end of its part: a signature may come in pieces."""

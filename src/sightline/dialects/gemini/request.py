@@ -208,7 +208,12 @@ class ContentWriter:
     def _part(self, part: Part, place: str) -> JsonObject | None:
         match part:
             case Text():
-                return self._text(part)
+                for citation in part.citations:
+                    self._report.lose(citation.at or part.at, "citation", "gemini takes none in a request", "option")
+                if not self._same and not part.text and (part.signature is None or part.signed_by != NAME):
+                    self._report.lose(part.at, "an empty text", "gemini refuses empty text", "identity")
+                    return None
+                return self._add_signature({"text": part.text}, part)
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
@@ -229,14 +234,6 @@ class ContentWriter:
                 return self._opaque(part, place)
             case unreachable:
                 assert_never(unreachable)
-
-    def _text(self, part: Text) -> JsonObject | None:
-        for citation in part.citations:
-            self._report.lose(citation.at or part.at, "citation", "gemini takes none in a request", "option")
-        if not self._same and not part.text and (part.signature is None or part.signed_by != NAME):
-            self._report.lose(part.at, "an empty text", "gemini refuses empty text", "identity")
-            return None
-        return self._add_signature({"text": part.text}, part)
 
     def _thinking(self, part: Thinking) -> JsonObject | None:
         is_own = part.signature is not None and part.signed_by == NAME

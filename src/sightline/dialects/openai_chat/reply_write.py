@@ -102,7 +102,15 @@ class _Message:
 
     def write(self, parts: tuple[Part, ...]) -> JsonObject:
         for number, part in enumerate(parts):
-            self._place(part, number)
+            match part:
+                case Thinking() if thinking_words(part):
+                    self._order.note(THOUGHT, number, part.at)
+                case Text(text) | Refusal(text) if text:
+                    self._order.note(WORDS, number, part.at)
+                case ToolCall():
+                    self._order.note(CALL, number, part.at)
+                case _:
+                    pass
             self._part(part)
         message: JsonObject = {
             "role": "assistant",
@@ -117,17 +125,6 @@ class _Message:
             message["tool_calls"] = self._calls
         return message
 
-    def _place(self, part: Part, number: int) -> None:
-        match part:
-            case Thinking() if thinking_words(part):
-                self._order.note(THOUGHT, number, part.at)
-            case Text(text) | Refusal(text) if text:
-                self._order.note(WORDS, number, part.at)
-            case ToolCall():
-                self._order.note(CALL, number, part.at)
-            case _:
-                pass
-
     def _part(self, part: Part) -> None:
         match part:
             case Text(text):
@@ -137,19 +134,16 @@ class _Message:
             case Refusal(text):
                 self._beside["refusal"] = f"{self._beside.get('refusal', '')}{text}"
             case ToolCall():
-                self._call(part)
+                number = len(self._calls)
+                if not part.id:
+                    note_call_id(f"/choices/{self.index}/message/tool_calls/{number}", self._report)
+                self._calls.append(write_call(part, self._ids.of(part.id, number, self._reply_id), self._report))
             case Audio():
                 self._beside["audio"] = write_audio(part)
             case Opaque(dialect="openai-chat", value=value) if "/tool_calls/" in part.at:
                 self._calls.append(value)
             case _:
                 self._report.lose(part.at, describe(part), f"a {NAME} reply has none", "content")
-
-    def _call(self, call: ToolCall) -> None:
-        number = len(self._calls)
-        if not call.id:
-            note_call_id(f"/choices/{self.index}/message/tool_calls/{number}", self._report)
-        self._calls.append(write_call(call, self._ids.of(call.id, number, self._reply_id), self._report))
 
     def _text(self, part: Text, text: str) -> None:
         offset = sum(map(len, self._texts))

@@ -218,7 +218,15 @@ def write_output(
         return {**item, **result.structured}
     only = result.parts[0] if len(result.parts) == 1 else None
     if kind == "computer" and isinstance(only, Image):
-        return _with_screenshot(item, only, same=same)
+        output: JsonObject = {"type": "computer_screenshot"}
+        match only.source:
+            case Inline() | Link():
+                output["image_url"] = to_url(only.source)
+            case FileId(file_id):
+                output["file_id"] = file_id
+            case _:
+                return None
+        return {**item, "output": {**output, **only.extras} if same else output}
     if same and isinstance(only, Text):
         return {**item, "output": only.text}
     if kind in ("computer", "tool_search") or not all(isinstance(part, Text) for part in result.parts):
@@ -244,18 +252,6 @@ def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> Js
         "outcome": {"type": "exit", "exit_code": int(bool(result.is_error))},
     }
     return {"output": [chunk]}
-
-
-def _with_screenshot(item: JsonObject, image: Image, *, same: bool) -> JsonObject | None:
-    output: JsonObject = {"type": "computer_screenshot"}
-    match image.source:
-        case Inline() | Link():
-            output["image_url"] = to_url(image.source)
-        case FileId(file_id):
-            output["file_id"] = file_id
-        case _:
-            return None
-    return {**item, "output": {**output, **image.extras} if same else output}
 
 
 # --- the tools themselves ---

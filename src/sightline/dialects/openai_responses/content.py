@@ -266,18 +266,15 @@ class ContentWriter:
 
     def _part(self, part: Part, text: str) -> Json:
         if isinstance(part, Opaque):
-            return self._opaque(part)
+            if part.dialect == NAME:
+                return part.value
+            if not part.mirrored:
+                self._lose(part, describe(part), f"{NAME} has no such part", "content")
+            return None
         if isinstance(part, Text):
             return self._text(part, text)
         document = self._other(part, text)
         return merge(document, part.extras) if document is not None and self._same else document
-
-    def _opaque(self, part: Opaque) -> Json:
-        if part.dialect == NAME:
-            return part.value
-        if not part.mirrored:
-            self._lose(part, describe(part), f"{NAME} has no such part", "content")
-        return None
 
     def _text(self, part: Text, usual: str) -> JsonObject:
         self.lose_seal(part)

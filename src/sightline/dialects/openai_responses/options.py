@@ -59,7 +59,15 @@ _OFF = "none"
 def read_all(document: JsonObject) -> tuple[Options, JsonObject]:
     """Every option, and what the `text` object holds besides."""
     found, places = read_options(document, TABLE)
-    _read_logprobs(found, places)
+    # The word of `include` that asks for logprobs is an option of its own in every other dialect.
+    include = found.get("include")
+    if isinstance(include, tuple) and LOGPROBS in include:
+        place = include.index(LOGPROBS)
+        found["include"] = (*include[:place], *include[place + 1 :]) or None
+        found["logprobs"] = True
+        if len(include) == 1:
+            del places["include"]
+        places["logprobs"] = f"/include/{place}"
     text = opt_object(document, "text", "")
     extras: JsonObject = {}
     if text is not None:
@@ -73,18 +81,6 @@ def read_all(document: JsonObject) -> tuple[Options, JsonObject]:
             extras = {"text": spare}
     found["reasoning"] = read_reasoning(document)
     return options_of(found, places), extras
-
-
-def _read_logprobs(found: dict[str, object], places: dict[str, str]) -> None:
-    """The word of `include` that asks for logprobs is an option of its own in every other dialect."""
-    include = found.get("include")
-    if isinstance(include, tuple) and LOGPROBS in include:
-        place = include.index(LOGPROBS)
-        found["include"] = (*include[:place], *include[place + 1 :]) or None
-        found["logprobs"] = True
-        if len(include) == 1:
-            del places["include"]
-        places["logprobs"] = f"/include/{place}"
 
 
 def read_format(value: Json, at: str) -> OutputFormat | None:
@@ -146,7 +142,10 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
     write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
     if options.logprobs:
-        _write_logprobs(options, document)
+        include: list[Json] = list(options.include or ())
+        index = options.places.get("logprobs", "").removeprefix("/include/")
+        include.insert(int(index) if index.isdigit() else len(include), LOGPROBS)
+        document["include"] = include
     if options.format is not None:
         text = as_object(document.setdefault("text", {}), "/text")
         text["format"] = write_format(options.format, report, same=same)
@@ -154,13 +153,6 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         reasoning = write_reasoning(options.reasoning, report, same=same)
         if reasoning or same:
             document["reasoning"] = reasoning
-
-
-def _write_logprobs(options: Options, document: JsonObject) -> None:
-    include: list[Json] = list(options.include or ())
-    index = options.places.get("logprobs", "").removeprefix("/include/")
-    include.insert(int(index) if index.isdigit() else len(include), LOGPROBS)
-    document["include"] = include
 
 
 def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:

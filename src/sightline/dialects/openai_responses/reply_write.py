@@ -173,7 +173,12 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
     if finished is None:
         output.end("in_progress")
         return Ending("in_progress")
-    _lose_finish(finished, report)
+    if finished.finish == "pause":
+        report.lose(finished.at, "pause of the turn", f"{NAME} knows no pause", "option")
+    if finished.stop_sequence is not None:
+        report.lose(finished.stop_at, "the text that stopped it", f"{NAME} does not say which it was", "identity")
+    if finished.detail is not None:
+        report.lose(finished.at, f"finish {finished.detail!r}", f"{NAME} has a coarser word", "identity")
     if finished.finish in _REASONS:
         output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
@@ -184,15 +189,6 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
         return Ending("incomplete", _REASONS["content_filter"])
     output.end("completed")
     return Ending("completed")
-
-
-def _lose_finish(finished: Finished, report: Report) -> None:
-    if finished.finish == "pause":
-        report.lose(finished.at, "pause of the turn", f"{NAME} knows no pause", "option")
-    if finished.stop_sequence is not None:
-        report.lose(finished.stop_at, "the text that stopped it", f"{NAME} does not say which it was", "identity")
-    if finished.detail is not None:
-        report.lose(finished.at, f"finish {finished.detail!r}", f"{NAME} has a coarser word", "identity")
 
 
 class ResponsesStreamWriter:
@@ -233,11 +229,25 @@ class ResponsesStreamWriter:
             case Failed(fault):
                 self._fault = fault
             case Ended():
-                self._end()
+                # One terminal event, with the whole response.
+                self._is_over = True
+                self._release()
+                if self._finished is None and self._fault is None:
+                    self._fault = truncation_fault()
+                around, output = self._open_output()
+                ending = end(output, self._finished, self._fault, self._report)
+                self._emit(
+                    f"response.{ending.status}",
+                    {"response": around.whole(output.items, ending, self._usage, self._report)},
+                )
             case FieldReceived() | FrameBroken():
                 pass
             case SignatureReceived() if self._held is not None and self._held.part == event.part:
-                self._seal(event)
+                # A call has no field for a seal, so the seal goes first; an empty text is nothing but its seal.
+                self._output().seal_next(event.signature, event.signed_by)
+                if isinstance(self._held, TextReceived):
+                    self._held = None
+                self._release()
             case ToolCallBegun():
                 self._release()
                 self._held = event
@@ -274,20 +284,10 @@ class ResponsesStreamWriter:
                 self._spoken.add(part)
                 output.call(event)
             case _:
-                self._sign(event, output)
-
-    def _sign(self, seal: SignatureReceived, output: Output) -> None:
-        if seal.part in self._spoken:
-            lose_seal("", self._report)
-        else:
-            output.sign(seal)
-
-    def _seal(self, seal: SignatureReceived) -> None:
-        """A call has no field for a seal, so the seal goes first; an empty text is nothing but its seal."""
-        self._output().seal_next(seal.signature, seal.signed_by)
-        if isinstance(self._held, TextReceived):
-            self._held = None
-        self._release()
+                if event.part in self._spoken:
+                    lose_seal("", self._report)
+                else:
+                    output.sign(event)
 
     def _release(self) -> None:
         """Write what was held back for a seal."""
@@ -317,18 +317,6 @@ class ResponsesStreamWriter:
             for kind in ("response.created", "response.in_progress"):
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})
         return self._open
-
-    def _end(self) -> None:
-        """One terminal event, with the whole response."""
-        self._is_over = True
-        self._release()
-        if self._finished is None and self._fault is None:
-            self._fault = truncation_fault()
-        around, output = self._open_output()
-        ending = end(output, self._finished, self._fault, self._report)
-        self._emit(
-            f"response.{ending.status}", {"response": around.whole(output.items, ending, self._usage, self._report)}
-        )
 
     def _emit(self, kind: str, fields: JsonObject) -> None:
         document: JsonObject = {"type": kind, "sequence_number": self._number, **fields}

@@ -131,7 +131,15 @@ def _with_calls_of_items(messages: list[Message]) -> list[Message]:
 def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[str]) -> Message:
     kind = opt_str(item, "type", at)
     if kind is None or kind == "message":
-        return _read_message(item, at)
+        word = str_of(item, "role", at)
+        role = ROLES.get(word)
+        if role is None:
+            raise unknown(word, f"{at}/role", "role", ROLES)
+        parts, bare = read_content(item.get("content"), f"{at}/content", OUTPUT if role == "assistant" else INPUT)
+        extras = rest(item, _MESSAGE)
+        if item.get("type") is None:
+            extras = {**extras, "type": None}  # it was absent, and is not written back
+        return Message(role, parts, id=opt_str(item, "id", at), bare=bare, at=at, extras=extras)
     if kind in CALLS:
         return Message("assistant", (_read_call(item, kind, at),), at=at)
     if kind in OUTPUTS:
@@ -149,18 +157,6 @@ def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[s
         mirror = Opaque(NAME, item, mirrored=True, at=at)
         return Message("developer", (mirror,), at=at, extras=rest(item, frozenset({"type", "tools"})))
     return Message("tool" if kind.endswith("_output") else "assistant", (Opaque(NAME, item, at=at),), at=at)
-
-
-def _read_message(item: JsonObject, at: str) -> Message:
-    word = str_of(item, "role", at)
-    role = ROLES.get(word)
-    if role is None:
-        raise unknown(word, f"{at}/role", "role", ROLES)
-    parts, bare = read_content(item.get("content"), f"{at}/content", OUTPUT if role == "assistant" else INPUT)
-    extras = rest(item, _MESSAGE)
-    if item.get("type") is None:
-        extras = {**extras, "type": None}  # it was absent, and is not written back
-    return Message(role, parts, id=opt_str(item, "id", at), bare=bare, at=at, extras=extras)
 
 
 def _read_call(item: JsonObject, kind: str, at: str) -> ToolCall:

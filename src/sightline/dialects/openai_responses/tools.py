@@ -110,36 +110,30 @@ class _ToolWriter:
             if tool.cache is not None:
                 self._report.lose(tool.cache.at, "cache mark on a tool", f"{NAME} has no cache marks", "option")
             if isinstance(tool, OpaqueTool):
-                self._opaque(tool)
+                value = tool.value
+                if tool.dialect != NAME:
+                    self._report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
+                elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
+                    self._heads[tool.at] = self._open(value)
+                else:
+                    self._heads.get(tool.at.rpartition("/tools/")[0], self._out).append(value)
             else:
-                self._write_named(tool)
+                into, at = self._out, "/tools"
+                if tool.namespace is not None:
+                    if tool.namespace not in self._spaces:  # it has no description yet
+                        place = f"/tools/{len(self._out)}/description"
+                        self._report.add(place, "description of a namespace", f"{NAME} demands one", "option")
+                        self._open({"type": _NAMESPACE, "name": tool.namespace, "description": tool.namespace})
+                    into, at = self._spaces[tool.namespace]
+                document = _write_tool(tool, f"{at}/{len(into)}", self._report, same=self._same)
+                into.append(merge(document, tool.extras) if self._same else document)
         return self._out
-
-    def _opaque(self, tool: OpaqueTool) -> None:
-        value = tool.value
-        if tool.dialect != NAME:
-            self._report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
-        elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
-            self._heads[tool.at] = self._open(value)
-        else:
-            self._heads.get(tool.at.rpartition("/tools/")[0], self._out).append(value)
 
     def _open(self, head: JsonObject) -> list[Json]:
         members: list[Json] = []
         self._spaces[str(head.get("name"))] = members, f"/tools/{len(self._out)}/tools"
         self._out.append({**head, "tools": members})
         return members
-
-    def _write_named(self, tool: FunctionTool | CustomTool) -> None:
-        into, at = self._out, "/tools"
-        if tool.namespace is not None:
-            if tool.namespace not in self._spaces:  # it has no description yet
-                place = f"/tools/{len(self._out)}/description"
-                self._report.add(place, "description of a namespace", f"{NAME} demands one", "option")
-                self._open({"type": _NAMESPACE, "name": tool.namespace, "description": tool.namespace})
-            into, at = self._spaces[tool.namespace]
-        document = _write_tool(tool, f"{at}/{len(into)}", self._report, same=self._same)
-        into.append(merge(document, tool.extras) if self._same else document)
 
 
 def _write_tool(tool: FunctionTool | CustomTool, at: str, report: Report, *, same: bool) -> JsonObject:

@@ -80,6 +80,12 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
     if isinstance(words, list):
         summary = text
     signature, signed_by = read_seal(encrypted, item)
+    # The members that are not modelled, each below the object that holds it.
+    extras = rest(holder, frozenset({"type", "value"}))
+    beside = rest(value, frozenset({"type", KIND}))
+    within = rest(inner, _THINKING)
+    if within:
+        beside = {**beside, KIND: within}
     return Thinking(
         "\n\n".join(text),
         summary,
@@ -88,7 +94,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
         signed_by,
         bool(redacted),
         at=at,
-        extras=_unread(holder, value, inner),
+        extras=({**extras, "value": beside} if beside else extras),
     )
 
 
@@ -116,16 +122,6 @@ def _pieces(value: Json) -> tuple[str, ...] | None:
     return pieces if len(pieces) == len(value) else None
 
 
-def _unread(holder: JsonObject, value: JsonObject, inner: JsonObject) -> JsonObject:
-    """The members that are not modelled, each below the object that holds it."""
-    extras = rest(holder, frozenset({"type", "value"}))
-    beside = rest(value, frozenset({"type", KIND}))
-    within = rest(inner, _THINKING)
-    if within:
-        beside = {**beside, KIND: within}
-    return {**extras, "value": beside} if beside else extras
-
-
 _KINDS = ("0 (image)", "1 (text)", "2 (opaque)", "3 (cache breakpoint)")
 _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"type", "imageUrl"})
@@ -151,7 +147,15 @@ def read_part(value: Json, role: Role, at: str) -> Part:
     if kind is None:
         raise wrong(holder.get("type"), f"{at}/type", "a number from 0 to 3")
     if kind == TEXT:
-        return _read_text(holder, at)
+        beside, known = _beside(holder, _TEXT)
+        return Text(
+            str_of(holder, "text", at),
+            place_citations(beside.citations, at),
+            beside.signature,
+            beside.signed_by,
+            at=at,
+            extras=rest(holder, known),
+        )
     if kind == IMAGE:
         return _read_image(holder, at)
     if kind == CACHE:
@@ -162,18 +166,6 @@ def read_part(value: Json, role: Role, at: str) -> Part:
     if not 0 <= kind <= CACHE:
         raise unknown(str(kind), f"{at}/type", "kind of part", _KINDS)
     return read_thinking(holder, at) or read_carried_part(holder, role, at) or Opaque(NAME, value, at=at)
-
-
-def _read_text(holder: JsonObject, at: str) -> Text:
-    beside, known = _beside(holder, _TEXT)
-    return Text(
-        str_of(holder, "text", at),
-        place_citations(beside.citations, at),
-        beside.signature,
-        beside.signed_by,
-        at=at,
-        extras=rest(holder, known),
-    )
 
 
 def _read_image(holder: JsonObject, at: str) -> Image:

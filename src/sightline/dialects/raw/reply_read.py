@@ -263,19 +263,16 @@ class RawMachine:
             return
         delta = opt_object(document, "delta", at)
         if delta is not None or document.get("finishReason") is not None:
-            choice = self._choice(document, at)
+            number = opt_int(document, "index", at) or 0
+            if not 0 <= number < MOST_CHOICES:
+                raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
+            choice = self._choices.setdefault(number, _Choice(number))
             if delta is not None:
                 self._delta(delta, choice, f"{at}/delta", events)
             if document.get("finishReason") is not None:
                 events += _finish(choice, document, at)
         if document.get("usage") is not None:
             events.append(UsageReceived(read_usage(document["usage"], f"{at}/usage")))
-
-    def _choice(self, document: JsonObject, at: str) -> _Choice:
-        number = opt_int(document, "index", at) or 0
-        if not 0 <= number < MOST_CHOICES:
-            raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
-        return self._choices.setdefault(number, _Choice(number))
 
     def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if choice.has_finished:

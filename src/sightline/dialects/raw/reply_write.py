@@ -155,7 +155,10 @@ class RawStreamWriter:
             case TextReceived():
                 return self._text(event)
             case ArgumentsReceived(part, fragment, choice):
-                return self._grow(part, fragment, choice)
+                # The arguments of a call so far.
+                self._choice(choice).fragments[part].append(fragment)
+                updates: list[Json] = [self._call(choice, part)]
+                return self._frame(choice, {"copilotToolCallStreamUpdates": updates}) if fragment else b""
             case ThinkingReceived(text=text):
                 thinking: JsonObject = {"text": text, "summary": event.summary or None, "piece": event.piece or None}
                 return self._delta(event, "thinking", {"thinking": compact(thinking)}, event.at)
@@ -268,12 +271,6 @@ class RawStreamWriter:
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
         entry |= write_beside(Beside(item=event.item, kind=carrier_kind(event.kind)))
         return self._frame(event.choice, {"beginToolCalls": [entry]})
-
-    def _grow(self, part: int, fragment: str, index: int) -> bytes:
-        """The arguments of a call so far."""
-        self._choice(index).fragments[part].append(fragment)
-        updates: list[Json] = [self._call(index, part)]
-        return self._frame(index, {"copilotToolCallStreamUpdates": updates}) if fragment else b""
 
     def _calls(self, index: int) -> bytes:
         """All calls of a choice at once, in their order, delivered at its end."""

@@ -35,7 +35,6 @@ from sightline.dialects.validity import no_messages, pairing_problems
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
-from sightline.model.options import Options
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -95,25 +94,21 @@ def _up(at: str) -> str:
 def _shift_pointers(request: Request, move: Callable[[str], str], dialect: str, extras: JsonObject) -> Request:
     """The same settings with every pointer moved."""
     choice = request.tool_choice
-    return msgspec.structs.replace(
-        request,
-        tools=tuple(msgspec.structs.replace(tool, at=move(tool.at)) for tool in request.tools),
-        tool_choice=None if choice is None else msgspec.structs.replace(choice, at=move(choice.at)),
-        options=_shift_option_pointers(request.options, move),
-        dialect=dialect,
-        extras=extras,
-    )
-
-
-def _shift_option_pointers(options: Options, move: Callable[[str], str]) -> Options:
-    form, reasoning = options.format, options.reasoning
+    form, reasoning = request.options.format, request.options.reasoning
     if form is not None:
         form = msgspec.structs.replace(form, at=move(form.at))
     if reasoning is not None:
         places = {name: move(at) for name, at in reasoning.places.items()}
         reasoning = msgspec.structs.replace(reasoning, at=move(reasoning.at), places=places)
-    places = {name: move(at) for name, at in options.places.items()}
-    return msgspec.structs.replace(options, format=form, reasoning=reasoning, places=places)
+    places = {name: move(at) for name, at in request.options.places.items()}
+    return msgspec.structs.replace(
+        request,
+        tools=tuple(msgspec.structs.replace(tool, at=move(tool.at)) for tool in request.tools),
+        tool_choice=None if choice is None else msgspec.structs.replace(choice, at=move(choice.at)),
+        options=msgspec.structs.replace(request.options, format=form, reasoning=reasoning, places=places),
+        dialect=dialect,
+        extras=extras,
+    )
 
 
 def _shift_fault(fault: Fault) -> Fault:
@@ -233,7 +228,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document[OPTIONS] = settings
     if same:
         merge(document, request.extras)
-        if document.keys() == {"messages"} and _was_list(request):
+        # Whether the messages stood at the root, where a pointer begins with a number.
+        if document.keys() == {"messages"} and (bool(request.messages) and request.messages[0].at[1:2].isdigit()):
             return written
     return document
 
@@ -249,11 +245,6 @@ def _turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         else:
             joining.append(message)
     return (*turns, *as_turns(tuple(joining)))
-
-
-def _was_list(request: Request) -> bool:
-    """Whether the messages stood at the root, where a pointer begins with a number."""
-    return bool(request.messages) and request.messages[0].at[1:2].isdigit()
 
 
 class _MessageWriter:
