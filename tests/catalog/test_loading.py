@@ -15,11 +15,12 @@ from sightline.catalog.loading import LoadedConfig, Overlay, Setting, load, sett
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.reading import fields_of, type_of
-from sightline.catalog.toml import TomlText, read_toml
+from sightline.catalog.toml import TomlText
 from sightline.dialects.registry import PROVIDER_DIALECTS
 from sightline.errors import Code, Fault
 from sightline.settings import ServerSettings, Settings
 from tests.catalog.documented import PAGE
+from tests.catalog.test_toml import read_toml
 
 DATA = Path(sightline.catalog.__file__).parent / "data"
 DETECTIONS = TomlText("detections.toml", (DATA / "detections.toml").read_text(), builtin=True)

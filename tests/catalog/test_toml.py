@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path
-from sightline.catalog.toml import TomlDocument, TomlText, lines_of, own_names, parse_toml, read_toml
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, fault_of
+from sightline.catalog.toml import TomlDocument, TomlText, lines_of, own_names, parse_toml
 from sightline.errors import Code, Fault
 
 
 def numbered(text: str) -> TomlText:
     return TomlText("sightline.toml", text)
+
+
+def read_toml(source: TomlText) -> TomlDocument:
+    document = parse_toml(source)
+    if isinstance(document, ConfigProblem):
+        raise fault_of([document])
+    return document
 
 
 def refusal(text: str) -> Fault:

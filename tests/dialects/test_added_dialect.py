@@ -18,7 +18,7 @@ from sightline.catalog.facts import Facts
 from sightline.catalog.loading import load
 from sightline.catalog.toml import TomlText
 from sightline.dialects import registry
-from sightline.dialects.endpoint import dialect_by_client, match_path
+from sightline.dialects.endpoint import match_path
 from sightline.dialects.registry import (
     PROVIDER_DIALECTS,
     dialect,
@@ -33,7 +33,7 @@ from sightline.editing.draft import Draft
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.prepare import prepare
-from sightline.gateway.paths import parse_path
+from sightline.gateway.paths import caller_of, parse_path
 from sightline.model.fold import fold
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -79,7 +79,7 @@ def test_it_is_found_by_name_path_and_client() -> None:
     assert found is not None
     assert found.dialect == NAME
     assert parse_path("/p/acme/v1/plain/turns").dialect == NAME
-    assert dialect_by_client({"x-plain-key"}, "") == NAME
+    assert caller_of(parse_path("/v1/models"), [(b"x-plain-key", b"1")], "") == NAME
 
 
 def test_a_built_in_dialect_cannot_be_replaced() -> None:

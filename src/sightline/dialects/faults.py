@@ -141,10 +141,6 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
             unit = piece[2].lower()
             total += float(piece[1]) * next(scale for start, scale in _UNITS if unit.startswith(start))
         return round(total, 9)
-    return _field(details)
-
-
-def _field(details: Json) -> float | None:
     if isinstance(details, dict):
         for name in _FIELDS:
             value = details.get(name)

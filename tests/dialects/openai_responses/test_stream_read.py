@@ -29,7 +29,7 @@ from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, SseDecoder, encode_frame
 from tests.dialects.openai_responses.cases import having, streamed
-from tests.dialects.openai_responses.test_request_read import anything, places
+from tests.dialects.openai_responses.test_request import anything, places
 
 CREATED = {"type": "response.created", "response": {"id": "resp_1", "model": "m", "created_at": 5}}
 DONE = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}}

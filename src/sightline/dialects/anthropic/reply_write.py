@@ -147,7 +147,16 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             lose_refusal(part.at, report)
             return _text_blocks(Text(text), report)
         case Thinking():
-            return _thinking_blocks(part, index, report)
+            if part.redacted:
+                return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
+            summary = "\n\n".join(part.summary)
+            text = part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
+            if not text and part.signed_by is None:
+                return []
+            if part.summary and text != part.summary[0]:
+                lose_pieces(part.at, report)
+            note_seal(part.signed_by, index, report)
+            return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
         case ToolCall():
             before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
             return [*before, _tool_use(part, message_id, index + len(before), report)]
@@ -176,19 +185,6 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
     if citations:
         block["citations"] = citations
     return [block]
-
-
-def _thinking_blocks(part: Thinking, index: int, report: Report) -> list[JsonObject]:
-    if part.redacted:
-        return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
-    summary = "\n\n".join(part.summary)
-    text = part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
-    if not text and part.signed_by is None:
-        return []
-    if part.summary and text != part.summary[0]:
-        lose_pieces(part.at, report)
-    note_seal(part.signed_by, index, report)
-    return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
 
 
 def lose_pieces(at: str, report: Report) -> None:

@@ -341,7 +341,13 @@ def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
     """The function, and the fields of the tool that it does not say."""
     kind, environment = str(holder.get("type")), holder.get("environment")
     if kind == "tool_search":
-        return _search_function(holder)
+        schema, words = holder.get("parameters"), holder.get("description")
+        if holder.get("execution") != "client" or not isinstance(schema, (dict, type(None))):
+            return None, {}
+        if not isinstance(words, (str, type(None))):
+            return None, {}
+        function = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
+        return function, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
     function = _FUNCTIONS.get(kind)
     if function is None or (isinstance(environment, dict) and str(environment.get("type")).startswith("container")):
         return None, {}
@@ -350,13 +356,3 @@ def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
     size = f"{encode(holder.get('display_width')).decode()} by {encode(holder.get('display_height')).decode()} pixels"
     described = f"{function.description} The screen has {size}; the environment is {encode(environment).decode()}."
     return msgspec.structs.replace(function, description=described), rest(holder, _SCREEN)
-
-
-def _search_function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
-    schema, words = holder.get("parameters"), holder.get("description")
-    if holder.get("execution") != "client" or not isinstance(schema, (dict, type(None))):
-        return None, {}
-    if not isinstance(words, (str, type(None))):
-        return None, {}
-    function = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
-    return function, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
