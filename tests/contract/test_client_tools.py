@@ -12,8 +12,7 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import translate_reply, translate_request
+from sightline.dialects.translate import StreamTranslation, translate_reply, translate_request
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, SetText
 from sightline.editing.validity import Validity, check_draft

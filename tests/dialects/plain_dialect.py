@@ -23,11 +23,14 @@ from sightline.dialects.dialect import (
     Target,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
 from sightline.dialects.faults import provider_fault, status_of
 from sightline.dialects.fields import as_object, as_str, compact, merge, opt_int, opt_list, opt_str, rest, unknown
 from sightline.dialects.losses import describe, lose_choices, lose_partial
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.option_table import lose_option, options_of, read_options, write_options
 from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import ANY_NAME

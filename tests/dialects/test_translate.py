@@ -8,10 +8,10 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
-from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.streaming import truncation_fault
 from sightline.dialects.translate import (
     VIEWS,
+    StreamTranslation,
     read_canonical,
     restore_names,
     translate_reply,

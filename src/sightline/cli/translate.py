@@ -146,7 +146,7 @@ def _reply(arguments: argparse.Namespace) -> int:
 
 def _stream(arguments: argparse.Namespace) -> int:
     """Translate as bytes arrive; a strict translation is held back until it is known to lose nothing."""
-    from sightline.dialects.stream_translation import StreamTranslation
+    from sightline.dialects.translate import StreamTranslation
 
     translation = StreamTranslation(
         arguments.source, arguments.target, request=_request_option(arguments), model=arguments.model

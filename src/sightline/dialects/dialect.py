@@ -15,7 +15,7 @@ from sightline.catalog.compose import DialectSupport
 from sightline.catalog.facts import Facts, Sampler
 from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import NameRule
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -345,3 +345,34 @@ class Dialect:
     tokens: TokenRules
     cache: CacheRules
     unread: Unread
+
+
+KEEP_ALIVE_COMMENT = b": held\n\n"
+RESEND_HINT = "Send the whole conversation with each request."
+
+
+def comment_keep_alive(_headers: Mapping[str, str]) -> bytes:
+    """A comment, which is what the standard of server-sent events has for it."""
+    return KEEP_ALIVE_COMMENT
+
+
+def show_model(model: ListedModel) -> JsonObject:
+    """One entry of the list of models."""
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+
+
+def list_models(models: Sequence[ListedModel]) -> JsonObject:
+    """The list of models."""
+    return {"object": "list", "data": [show_model(model) for model in models]}
+
+
+def state_fault(field: str) -> Fault:
+    """The fault of a request that refers to a conversation which another provider keeps. The code is the one upon
+    which clients of the Responses API send their whole history again."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"{field} is not known to the provider of this request; send the whole conversation",
+        hint=RESEND_HINT,
+        pointer=f"/{field}",
+        details={"param": field, "code": "previous_response_not_found"},
+    )

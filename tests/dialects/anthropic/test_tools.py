@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.tools import read_choice, read_client_tool, read_tools, write_choice, write_tools
+from sightline.dialects.anthropic.request import read_choice, read_client_tool, read_tools, write_choice, write_tools
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.openai_responses import DIALECT
 from sightline.dialects.openai_responses.names import NAME
-from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.translate import StreamTranslation
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,

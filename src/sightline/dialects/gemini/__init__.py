@@ -22,6 +22,7 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    state_fault,
 )
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
@@ -30,7 +31,6 @@ from sightline.dialects.gemini.options import STOP_LIMIT
 from sightline.dialects.gemini.reply_read import read_reply, stream_reader
 from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
 from sightline.dialects.gemini.request import read_request, write_request
-from sightline.dialects.openai_clients import state_fault
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.json import JsonObject

@@ -17,16 +17,18 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.openai_chat.reply_read import ChatStreamReader, read_plain, read_reply
-from sightline.dialects.openai_chat.reply_write import write_reply
+from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
-from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 
 DIALECT = Dialect(
     name=NAME,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from sightline.catalog.capabilities import HOSTED_TOOLS
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.dialect import (
+    KEEP_ALIVE_COMMENT,
     CacheRules,
     Clients,
     Counting,
@@ -20,8 +21,10 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    list_models,
+    show_model,
+    state_fault,
 )
-from sightline.dialects.openai_clients import KEEP_ALIVE_COMMENT, list_models, show_model, state_fault
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import ResponsesMachine, read_reply

@@ -31,11 +31,13 @@ from sightline.dialects.openai_responses.content import (
     reasoning_pieces,
 )
 from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS, is_item_type
-from sightline.dialects.openai_responses.options import OPTION_KEYS, read_all, write_all
-from sightline.dialects.openai_responses.tools import (
+from sightline.dialects.openai_responses.settings import (
+    OPTION_KEYS,
     Spaces,
+    read_all,
     read_tool_choice,
     read_tools,
+    write_all,
     write_tool_choice,
     write_tools,
 )

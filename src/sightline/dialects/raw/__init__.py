@@ -17,8 +17,11 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
+    comment_keep_alive,
+    list_models,
+    show_model,
+    state_fault,
 )
-from sightline.dialects.openai_clients import comment_keep_alive, list_models, show_model, state_fault
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
 from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
