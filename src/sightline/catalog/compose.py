@@ -290,7 +290,7 @@ class _Composing:
                 why = f"{self._dialect} has no such option"
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         return Options(
-            **sampling,  # type: ignore[arg-type] # each is what the prompt has under the same name
+            **sampling,
             format=self._format(),
             reasoning=reasoning,
             verbosity=self._verbosity(),

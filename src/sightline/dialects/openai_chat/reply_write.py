@@ -1,4 +1,4 @@
-"""Writing a Chat Completions reply: whole, or as chunks while the events come, then usage if asked for, then `[DONE]`."""
+"""A Chat Completions reply, whole or as chunks while the events come, then usage if it was asked for, then `[DONE]`."""
 
 from dataclasses import dataclass, field
 

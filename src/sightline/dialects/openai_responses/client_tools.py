@@ -346,8 +346,8 @@ def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
             return None, {}
         if not isinstance(words, (str, type(None))):
             return None, {}
-        function = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
-        return function, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
+        search = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
+        return search, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
     function = _FUNCTIONS.get(kind)
     if function is None or (isinstance(environment, dict) and str(environment.get("type")).startswith("container")):
         return None, {}

@@ -9,8 +9,9 @@ the other text becomes a field that is not modelled.
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sightline.dialects.fields import as_object, opt_int, opt_list, opt_object, opt_str, rest, str_of
+from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
+from sightline.dialects.openai_chat.usage import read_counts
 from sightline.dialects.openai_responses.client_tools import (
     BY_CALL,
     call_extras,
@@ -48,28 +49,11 @@ from sightline.model.usage import Usage
 from sightline.wire.pointer import join
 
 _INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"
-_USAGE = frozenset({"input_tokens", "output_tokens", "total_tokens", _INPUT, _OUTPUT})
-_KNOWN = {_INPUT: frozenset({"cached_tokens", "cache_write_tokens"}), _OUTPUT: frozenset({"reasoning_tokens"})}
 
 
 def read_usage(value: Json, at: str) -> Usage:
     """The counts of a `usage` object."""
-    holder = as_object(value, at)
-    details = {key: opt_object(holder, key, at) or {} for key in _KNOWN}
-    extras = rest(holder, _USAGE)
-    for key, known in _KNOWN.items():
-        finer: JsonObject = {name: count for name, count in rest(details[key], known).items() if count not in (None, 0)}
-        if finer:
-            extras = {**extras, key: finer}
-    return Usage(
-        input_tokens=opt_int(holder, "input_tokens", at),
-        output_tokens=opt_int(holder, "output_tokens", at),
-        cached_tokens=opt_int(details[_INPUT], "cached_tokens", f"{at}/{_INPUT}"),
-        cache_write_tokens=opt_int(details[_INPUT], "cache_write_tokens", f"{at}/{_INPUT}"),
-        reasoning_tokens=opt_int(details[_OUTPUT], "reasoning_tokens", f"{at}/{_OUTPUT}"),
-        at=at,
-        extras=extras,
-    )
+    return read_counts(as_object(value, at), at, "input_tokens", "output_tokens")
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
