@@ -297,6 +297,8 @@ def _list_models(models: Sequence[ListedModel]) -> JsonObject:
 
 
 def _state_fault(_field: str) -> Fault:
+    # The tool runner of anthropic 2.8 continues a thread by default and then sends the new result alone. On a 400 with
+    # this error code it sends the whole conversation again and stays without threads (seen with the SDK, 2026-11).
     return Fault(
         Code.INVALID_REQUEST,
         "threads are not supported by the provider of this request",

@@ -220,6 +220,7 @@ TABLE: Table = {
     "top_p": (("top_p",),),
     "top_k": (("top_k",),),
     "stop": (("stop_sequences",),),
+    # Claude Code's is a JSON text of device, account and session, and has to stay as it is.
     "user": (("metadata", "user_id"),),
     "service_tier": (("service_tier",),),
     "stream": (("stream",),),

@@ -309,7 +309,7 @@ def read_request(document: Json) -> Request:
 
 def _read_message(value: Json, at: str) -> Message:
     message = as_object(value, at)
-    role = str_of(message, "role", at)
+    role = str_of(message, "role", at)  # may be system: Claude Code 2.1 sends such messages within the conversation
     if role not in ROLES:
         raise unknown(role, f"{at}/role", "role", ROLES)
     parts, bare = read_content(message.get("content"), f"{at}/content")

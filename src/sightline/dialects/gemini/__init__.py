@@ -190,6 +190,7 @@ DIALECT = Dialect(
         counting=Counting("/models/{model}:countTokens", wrapper="generateContentRequest", result="totalTokens"),
     ),
     clients=Clients(
+        # google-genai 3.1 asks under /v1, where `models` is a path of three APIs: only its headers tell it apart.
         headers=frozenset({"x-goog-api-key", "x-goog-api-client"}),
         key_parameter="key",
         versions=re.compile(r"v\d+(?:alpha|beta)\d*"),

@@ -118,7 +118,7 @@ def read_enum(holder: JsonObject, key: str, words: Sequence[str], at: str) -> st
 
 
 def both(*names: str) -> frozenset[str]:
-    """These names in both spellings."""
+    """These names in both spellings. litellm 1.106 mixes them in one part: `function_call` beside `thoughtSignature`."""
     return frozenset(names) | {SNAKE[name] for name in names if name in SNAKE}
 
 

@@ -269,6 +269,7 @@ def call_part(call: ToolCall, report: Report) -> JsonObject:
     """A call of a function; its arguments are an object here."""
     if call.item is not None:
         report.lose(call.at, "id of the output item", "gemini has no items", "identity")
+    # Clients may leave ids out: opencode 1.18 sends calls and results without them.
     holder: JsonObject = {"id": call.id} if call.id else {}
     holder["name"] = flat_name(call.name, call.namespace)
     holder["args"] = arguments_object(call, report)

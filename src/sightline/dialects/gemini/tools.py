@@ -20,6 +20,7 @@ from sightline.model.request import Request
 from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
 from sightline.wire.jsontext import encode
 
+# Gemini CLI 0.61 writes types in capitals even under `responseJsonSchema`, in the request that picks its model.
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _SCHEMA_WORDS: Mapping[str, str] = {

@@ -121,6 +121,8 @@ DIALECT = Dialect(
         versions=None,
         keep_alive=_keep_alive,
         streams_array=lambda _query: False,
+        # Codex opens a WebSocket first, and opencode by default. Codex 0.166 falls back to HTTP at once on a 426; after
+        # a 401, 404 or 501 it makes seven attempts in about six seconds (seen with a recording server, 2026-11).
         tries_websocket=True,
         list_models=list_models,
         show_model=show_model,

@@ -52,7 +52,7 @@ def read_reasoning(item: JsonObject, at: str) -> Thinking:
     """The item as thinking. Pieces that could not be written back as they are stay among the extras."""
     summary = pieces_of(item, "summary", at)
     content = pieces_of(item, "content", at)
-    signature, signed_by, bound = read_seal(item, at)
+    signature, signed_by, bound = read_seal(item, at)  # opencode 1.18 sends items back without their id
     thinking = Thinking(
         "\n\n".join(content) or "\n\n".join(summary),
         tuple(summary),

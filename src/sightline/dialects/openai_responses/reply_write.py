@@ -229,7 +229,8 @@ class ResponsesStreamWriter:
             case Failed(fault):
                 self._fault = fault
             case Ended():
-                # One terminal event, with the whole response.
+                # One terminal event, with the whole response. Codex reconnects five times and then fails where
+                # none comes, and takes `response.incomplete` for an error (codex 0.166).
                 self._is_over = True
                 self._release()
                 if self._finished is None and self._fault is None:

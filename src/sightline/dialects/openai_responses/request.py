@@ -155,6 +155,7 @@ def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[s
     if kind == "reasoning":
         return Message("assistant", (read_reasoning(item, at),), at=at)
     if kind == "additional_tools":
+        # Codex 0.166 sends gpt-6 no `tools`: they are in the first item, in a namespace (seen 2026-11).
         tools.extend(read_tools(item.get("tools"), f"{at}/tools"))
         mirror = Opaque(NAME, item, mirrored=True, at=at)
         return Message("developer", (mirror,), at=at, extras=rest(item, frozenset({"type", "tools"})))

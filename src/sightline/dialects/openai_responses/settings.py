@@ -218,6 +218,8 @@ def read_tools(value: Json, at: str, namespace: str | None = None) -> list[Tool]
 def _read_tool(holder: JsonObject, at: str, namespace: str | None) -> list[Tool]:
     match holder.get("type"):
         case "function":
+            # The API itself refuses the nested shape (400, "Missing required parameter: 'tools[0].name'"), but clients
+            # that were written for Chat Completions send it (dspy#9943, any-llm#1310).
             return [_read_function(*_flat(holder, "function", at), at, namespace)]
         case "custom":
             return [_read_custom(*_flat(holder, "custom", at), at, namespace)]
