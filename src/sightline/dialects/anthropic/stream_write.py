@@ -16,7 +16,6 @@ from sightline.dialects.anthropic.reply_write import (
     lose_call_form,
     lose_created,
     lose_logprobs,
-    lose_pieces,
     lose_refusal,
     lose_seal,
     note_seal,
@@ -29,6 +28,7 @@ from sightline.dialects.anthropic.reply_write import (
 )
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
+from sightline.dialects.losses import lose_pieces
 from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
 from sightline.dialects.tool_names import INPUT, flat_name
 from sightline.errors import Fault
@@ -284,7 +284,7 @@ class MessagesWriter:
         elif piece != block.piece:
             text = f"\n\n{text}"
             if event.summary or block.piece[0]:
-                lose_pieces(block.at, self._report)
+                lose_pieces(block.at, NAME, self._report)
         block.piece = piece
         return out + self._delta({"type": "thinking_delta", "thinking": text})
 

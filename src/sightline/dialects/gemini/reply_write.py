@@ -15,7 +15,7 @@ from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, media_part
 from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
-from sightline.dialects.losses import describe, lose_partial
+from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -182,18 +182,11 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
     if part.id is not None and part.signed_by is None:
         report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
     seal = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
-    # All that can be read of some reasoning: the summary, then the reasoning itself where there are both.
-    summary = "\n\n".join(part.summary)
-    words = part.text if not summary or summary == part.text else f"{summary}\n\n{part.text}"
+    words = thinking_words(part)
     if part.summary and words != part.summary[0]:
-        lose_pieces(part.at, report)
+        lose_pieces(part.at, NAME, report)
     wire = add_signature({"text": words, "thought": True}, seal)
     return wire if wire["text"] or "thoughtSignature" in wire else None
-
-
-def lose_pieces(at: str, report: Report) -> None:
-    """Report that reasoning in several pieces becomes one text."""
-    report.lose(at, "pieces of the reasoning summary", "gemini has one text for a thought", "identity")
 
 
 @dataclass(slots=True)
@@ -339,7 +332,7 @@ class StreamWriter:
         before = pieces.get(event.part, piece)
         pieces[event.part] = piece
         if before != piece and (before[0] or event.summary):
-            lose_pieces(at, self._report)
+            lose_pieces(at, NAME, self._report)
         text = event.text if before == piece else f"\n\n{event.text}"
         return self._say(event.choice, event.part, {"text": text, "thought": True})
 

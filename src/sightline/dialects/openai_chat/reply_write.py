@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
-from sightline.dialects.losses import describe, lose_partial
+from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.openai_chat.choices import (
     CALL,
     THOUGHT,
@@ -206,19 +206,8 @@ def write_thinking(thoughts: list[Thinking], report: Report) -> JsonObject:
     texts = [words for part in thoughts if (words := thinking_words(part))]
     for part in thoughts:
         if part.summary and thinking_words(part) != part.summary[0]:
-            lose_pieces(part.at, report)
+            lose_pieces(part.at, NAME, report)
     return compact({"reasoning_content": "\n\n".join(texts) or None, **write_seal(thoughts, report)})
-
-
-def thinking_words(part: Thinking) -> str:
-    """The words of some reasoning as one text: its summary, and the reasoning itself where that says something else."""
-    summary = "\n\n".join(part.summary)
-    return part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
-
-
-def lose_pieces(at: str, report: Report) -> None:
-    """Report that reasoning in several pieces becomes one text."""
-    report.lose(at, "pieces of the reasoning summary", f"{NAME} has one text for it", "identity")
 
 
 def write_seal(thoughts: list[Thinking], report: Report) -> JsonObject:
@@ -384,7 +373,7 @@ class ChatStreamWriter:
         if event.part not in choice.places:
             choice.place(THOUGHT, event.part, event.at or thought.at)
         elif before is not None and before[0] == event.part and before != here and (before[1] or event.summary):
-            lose_pieces(thought.at, self._report)
+            lose_pieces(thought.at, NAME, self._report)
         gap = "\n\n" if before is not None and before != here else ""
         return self._delta(event.choice, {"reasoning_content": gap + event.text})
 
@@ -440,7 +429,7 @@ class ChatStreamWriter:
                 words = thinking_words(value)
                 data = self.feed(ThinkingReceived(part, words, number, at=value.at)) if words else b""
                 if value.summary and words != value.summary[0]:
-                    lose_pieces(value.at, self._report)
+                    lose_pieces(value.at, NAME, self._report)
                 choice.thoughts[part] = value
                 return data
             case Opaque(dialect="openai-chat", value=dict(call)) if "/tool_calls/" in value.at:

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from sightline.dialects.conversation import as_turns, with_answers, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
-from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
