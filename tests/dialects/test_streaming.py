@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import (
+    Machine,
     Sequencer,
     StreamReader,
     TextDeltas,
@@ -39,11 +40,8 @@ from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame
 
 
-class Scripted:
+class Scripted(Machine):
     """A machine that says what its frames tell it to."""
-
-    def __init__(self) -> None:
-        self.over = False
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         match document.get("say"):
@@ -58,16 +56,13 @@ class Scripted:
             case "fail":
                 return [TextReceived(0, "x"), Failed(Fault(Code.OVERLOADED, "full")), TextReceived(0, "never")]
             case "over":
-                self.over = True
+                self.is_over = True
                 return [Finished("stop")]
             case _:
                 raise Fault(Code.INVALID_REQUEST, "odd shape", pointer=f"/{index}/say")
 
     def read_done_marker(self) -> list[StreamEvent]:
         return [Finished("length")]
-
-    def is_over(self) -> bool:
-        return self.over
 
 
 def frame(word: str) -> Frame:

@@ -9,19 +9,22 @@ renumbered from 0 in the order in which they are written, and what arrives for a
 open waits until that call is complete.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from sightline.dialects.fields import rest
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
     Ended,
     Failed,
+    FieldReceived,
     Finished,
     FrameBroken,
     PartReceived,
@@ -37,6 +40,7 @@ from sightline.model.json import JsonObject
 from sightline.model.reply import Finish
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode
+from sightline.wire.pointer import join
 from sightline.wire.sse import Frame
 
 PartEvent = (
@@ -200,20 +204,33 @@ _PAGES = ("<!doctype html", "<html", "<head", "<body")
 _FRAGMENTS = frozenset({TextReceived, ThinkingReceived, ArgumentsReceived})
 
 
-class Machine(Protocol):
+class Machine(ABC):
     """One dialect's state while a stream is read."""
 
+    is_over = False
+    """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
+
+    @abstractmethod
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """The events of one frame; `index` counts the frames and begins its pointers."""
-        ...
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """The dialect's `[DONE]` marker came: the events that are still owed, the finish of each choice among them."""
-        ...
+        """`[DONE]` came: the events that are still owed, the finish of each choice among them. In an API that has no
+        such marker, one that a server or a relay adds says nothing."""
+        return []
 
-    def is_over(self) -> bool:
-        """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
-        ...
+    def flush(self) -> list[StreamEvent]:
+        """What was kept back, when the bytes end too early."""
+        return []
+
+
+def unread_fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, reported once per name and stream: `known` grows."""
+    if holder.keys() <= known:
+        return []
+    unread = rest(holder, frozenset(known))
+    known.update(unread)
+    return [FieldReceived(join(at, key), value) for key, value in unread.items()]
 
 
 class StreamReader:
@@ -256,7 +273,7 @@ class StreamReader:
                 growth.learn(data, event)  # type: ignore[arg-type] # and nothing else is learned
             return events  # as nearly all frames are
         events = self._hold_finishes(events)
-        if self._has_failed or self._machine.is_over():
+        if self._has_failed or self._machine.is_over:
             return self._end(events)
         return events
 
@@ -276,9 +293,7 @@ class StreamReader:
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended: that is legal only after a finish."""
-        if self._has_ended:
-            return []
-        return self._end([])
+        return [] if self._has_ended else [*self._machine.flush(), *self._end([])]
 
     def _hold_finishes(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""

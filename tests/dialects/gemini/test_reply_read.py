@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.gemini.parts import for_client
-from sightline.dialects.gemini.reply_read import ReplyReading, read_reply, stream_reader
+from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -356,9 +356,9 @@ def test_what_a_search_found_is_cited_once_in_the_reply():
         "groundingSupports": [{"segment": {"endIndex": 2}, "groundingChunkIndices": [0]}],
     }
     candidate = {"content": {"parts": [{"text": "hi there"}]}, "groundingMetadata": grounding}
-    reading = ReplyReading(is_stream=True)
-    events = reading.read({"candidates": [candidate]}, "/0")
-    events += reading.read({"candidates": [{**candidate, "content": {}, "finishReason": "STOP"}]}, "/1")
+    reading = ReplyMachine(is_stream=True)
+    events = reading.read({"candidates": [candidate]}, 0)
+    events += reading.read({"candidates": [{**candidate, "content": {}, "finishReason": "STOP"}]}, 1)
     (text,) = fold(events).choice.parts
     assert [(each.url, each.title, each.start, each.end) for each in text.citations] == [("https://e.org", "E", 0, 2)]
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.raw.names import FIRST_CALL
-from sightline.dialects.raw.reply_read import RawMachine, RawStreamReader, read_reply
+from sightline.dialects.raw.reply_read import RawMachine, read_reply
+from sightline.dialects.streaming import StreamReader
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -37,7 +38,7 @@ CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/stream
 
 
 def read(*frames, done=True):
-    reader = RawStreamReader()
+    reader = StreamReader(RawMachine())
     events = [event for frame in frames for event in reader.feed(Frame(json.dumps(frame).encode()))]
     if done:
         events += reader.feed(Frame(b"[DONE]"))
@@ -50,7 +51,7 @@ def delta(text="", index=0, **fields):
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
 def test_a_stream_amounts_to_the_whole_reply(path):
-    decoder, reader = SseDecoder(), RawStreamReader()
+    decoder, reader = SseDecoder(), StreamReader(RawMachine())
     frames = decoder.feed(path.read_bytes()) + decoder.close()
     events = [event for frame in frames for event in reader.feed(frame)] + reader.close()
     whole = fold(read_reply(json.loads(path.with_name("reply.json").read_text())))
@@ -285,10 +286,6 @@ def test_a_frame_of_another_shape_is_told(frame, pointer):
     (broken, *_) = read(frame)
     assert isinstance(broken, FrameBroken)
     assert broken.at == pointer
-
-
-def test_a_machine_waits_for_its_end():
-    assert not RawMachine().is_over()
 
 
 @given(st.data())

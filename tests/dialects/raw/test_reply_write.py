@@ -9,8 +9,9 @@ import pytest
 from sightline.dialects.dialect import Client
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import read_finish, write_finish
-from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
+from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
+from sightline.dialects.streaming import StreamReader
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.events import (
     ArgumentsReceived,
@@ -54,7 +55,7 @@ def frames(*events, client=None):
 
 
 def read(data):
-    decoder, reader = SseDecoder(), RawStreamReader()
+    decoder, reader = SseDecoder(), StreamReader(RawMachine())
     return [event for frame in decoder.feed(data) + decoder.close() for event in reader.feed(frame)] + reader.close()
 
 

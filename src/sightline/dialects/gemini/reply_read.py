@@ -20,7 +20,7 @@ from sightline.dialects.gemini.reply_fields import (
     read_logprobs,
     read_usage,
 )
-from sightline.dialects.streaming import StreamReader, finish_for_content, truncation_fault
+from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -64,7 +64,7 @@ def read_reply(body: Json) -> list[StreamEvent]:
     document = as_object(body, at)
     if not document.keys() & _REPLY:
         raise wrong(None, f"{at}/candidates", "a list")
-    events = ReplyReading(is_stream=False).read(document, at)
+    events = ReplyMachine(is_stream=False).read_frame(document, at)
     for index, event in enumerate(events):
         if type(event) is Failed:
             return [*events[: index + 1], Ended()]
@@ -100,8 +100,9 @@ class _Choice:
         return self.part
 
 
-class ReplyReading:
-    """Reads one frame after the other; a whole reply is a single frame."""
+class ReplyMachine(Machine):
+    """Reads one frame after the other; a whole reply is a single frame. A stream has no end marker: after a finish the
+    end of the bytes is legal, and candidates and counts may follow one."""
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
@@ -110,8 +111,12 @@ class ReplyReading:
         self._usage: Json = None
         self._noted: set[tuple[int, str]] = set()
 
-    def read(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        """The events of one frame that stands at this place."""
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame of a stream."""
+        return self.read_frame(document, f"/{index}")
+
+    def read_frame(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        """The events of one frame at this place."""
         events: list[StreamEvent] = []
         identity = (document.get("responseId"), document.get("modelVersion"), document.get("createTime"))
         if identity != self._started:
@@ -352,25 +357,6 @@ def _seconds(time: str) -> int | None:
         return None
 
 
-class Machine:
-    """The state of one stream. It has no end marker: after a finish, the end of the bytes is legal."""
-
-    def __init__(self) -> None:
-        self._reading = ReplyReading(is_stream=True)
-
-    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame."""
-        return self._reading.read(document, f"/{index}")
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        """A marker that this API does not send owes nothing."""
-        return []
-
-    def is_over(self) -> bool:
-        """Whether no more can come; candidates and counts may follow a finish."""
-        return False
-
-
 def stream_reader() -> StreamReader:
     """A reader for one stream."""
-    return StreamReader(Machine())
+    return StreamReader(ReplyMachine(is_stream=True))

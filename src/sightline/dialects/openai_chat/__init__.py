@@ -24,11 +24,12 @@ from sightline.dialects.dialect import (
 )
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.openai_chat.reply_read import ChatStreamReader, read_plain, read_reply
+from sightline.dialects.openai_chat.reply_read import ChatMachine, read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import ChatStreamWriter, write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
+from sightline.dialects.streaming import StreamReader, TextDeltas
 
 DIALECT = Dialect(
     name=NAME,
@@ -36,7 +37,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=ChatStreamReader,
+    stream_reader=lambda: StreamReader(ChatMachine(), TextDeltas()),
     read_plain=read_plain,
     stream_writer=ChatStreamWriter,
     read_error=read_error,

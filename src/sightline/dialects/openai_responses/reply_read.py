@@ -9,6 +9,7 @@ from sightline.dialects.openai_responses.content import read_annotation
 from sightline.dialects.openai_responses.errors import read_error, read_failure
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
+from sightline.dialects.streaming import Machine
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -98,14 +99,13 @@ _Name = TypeVar("_Name")
 _Reader = Callable[[JsonObject, int], list[StreamEvent]]
 
 
-class ResponsesMachine:
+class ResponsesMachine(Machine):
     """One stream's state."""
 
     def __init__(self) -> None:
         self._hearing = SnapshotReader()
         self._texts = self._hearing.texts
         self._has_started = False
-        self._is_over = False
         self._next = 0
         self._last = _NOWHERE
         self._latest: dict[str, int] = {}
@@ -153,14 +153,6 @@ class ResponsesMachine:
                     received.append(delta)
                     return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
-
-    def read_done_marker(self) -> list[StreamEvent]:
-        """Some servers send the marker of Chat behind their last event; it says nothing here."""
-        return []
-
-    def is_over(self) -> bool:
-        """Whether a terminal event has come."""
-        return self._is_over
 
     def _read(self, kind: str, document: JsonObject, index: int) -> list[StreamEvent]:
         reader = self._readers.get(kind)
@@ -271,7 +263,7 @@ class ResponsesMachine:
         response = as_object(document.get("response"), at)
         implied = _TERMINALS[str_of(document, "type", f"/{index}")]
         events = [*read_identity(response, at), *self._hearing.outcome(response, at, implied)]
-        self._is_over = True
+        self.is_over = True
         return events
 
     def _error(self, document: JsonObject, index: int) -> list[StreamEvent]:

@@ -24,9 +24,10 @@ from sightline.dialects.dialect import (
 )
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
-from sightline.dialects.raw.reply_read import RawStreamReader, read_reply
+from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.raw.reply_write import RawStreamWriter, write_reply
 from sightline.dialects.raw.request import problems, read_request, write_request
+from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import ANY_NAME
 
 DIALECT = Dialect(
@@ -35,7 +36,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=RawStreamReader,
+    stream_reader=lambda: StreamReader(RawMachine()),
     stream_writer=RawStreamWriter,
     read_error=read_error,
     write_error=write_error,
