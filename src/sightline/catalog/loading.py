@@ -84,7 +84,7 @@ def settings_in(
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in RESERVED:
             continue
-        target = _match_table(schema, variable.removeprefix(PREFIX), tree, (), dialects)
+        target = _Schema(dialects).match(schema, variable.removeprefix(PREFIX), tree)
         if target is None:
             problems.append(_unknown(variable, schema, tree))
             continue
@@ -101,50 +101,50 @@ def variable_form(name: str) -> str:
     return _OUTSIDE.sub("_", name).upper()
 
 
-def _match_table(
-    kinds: Mapping[str, inspect.Type],
-    rest: str,
-    known: Mapping[str, Json],
-    path: tuple[str, ...],
-    dialects: Collection[str],
-) -> _Target | None:
-    for name in sorted(kinds, key=len, reverse=True):
-        form = variable_form(name)
-        if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
-            below = known.get(name)
-            tail = rest[len(form) + 1 :]
-            target = _target(kinds[name], tail, below if isinstance(below, dict) else {}, (*path, name), dialects)
-            if target is not None:
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """Where variables lead: a name in a table of tables is one that exists, or a new one. `dialects` are the keys of a
+    table that has one for each dialect."""
+
+    dialects: Collection[str]
+
+    def match(
+        self, kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...] = ()
+    ) -> _Target | None:
+        """The value that the rest of a variable's name means in a table with these keys."""
+        for name in sorted(kinds, key=len, reverse=True):
+            form = variable_form(name)
+            if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
+                below = known.get(name)
+                tail = rest[len(form) + 1 :]
+                target = self._target(kinds[name], tail, below if isinstance(below, dict) else {}, (*path, name))
+                if target is not None:
+                    return target
+        return None
+
+    def _target(
+        self, kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...]
+    ) -> _Target | None:
+        if not rest:
+            return _Target(path, kind)
+        match plain(kind):
+            case inspect.StructType() as struct:
+                return self.match({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
+            case inspect.DictType(key_type=key_type, value_type=item) if names_dialect(key_type):
+                return self.match(dict.fromkeys(self.dialects, item), rest, known, path)
+            case inspect.DictType(value_type=item):
+                return self.match(dict.fromkeys(known, item), rest, known, path) or self._new(item, rest, path)
+            case _:
+                return None
+
+    def _new(self, item: inspect.Type, rest: str, path: tuple[str, ...]) -> _Target | None:
+        if not isinstance(item, inspect.StructType):
+            return _Target((*path, rest.lower()), item)
+        for cut in re.finditer("_", rest):
+            target = self._target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()))
+            if cut.start() and cut.end() < len(rest) and target is not None:
                 return target
-    return None
-
-
-def _target(
-    kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...], dialects: Collection[str]
-) -> _Target | None:
-    if not rest:
-        return _Target(path, kind)
-    match plain(kind):
-        case inspect.StructType() as struct:
-            inner = {name: field.type for name, field in fields_of(struct).items()}
-            return _match_table(inner, rest, known, path, dialects)
-        case inspect.DictType(key_type=key_type, value_type=item) if names_dialect(key_type):
-            return _match_table(dict.fromkeys(dialects, item), rest, known, path, dialects)
-        case inspect.DictType(value_type=item):
-            found = _match_table(dict.fromkeys(known, item), rest, known, path, dialects)
-            return found or _new(item, rest, path, dialects)
-        case _:
-            return None
-
-
-def _new(item: inspect.Type, rest: str, path: tuple[str, ...], dialects: Collection[str]) -> _Target | None:
-    if not isinstance(item, inspect.StructType):
-        return _Target((*path, rest.lower()), item)
-    for cut in re.finditer("_", rest):
-        target = _target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()), dialects)
-        if cut.start() and cut.end() < len(rest) and target is not None:
-            return target
-    return None
+        return None
 
 
 def _value(kind: inspect.Type, text: str) -> Json:

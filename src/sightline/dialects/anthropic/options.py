@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import merge, opt_int, opt_object, opt_str, rest
+from sightline.dialects.fields import compact, merge, opt_int, opt_object, opt_str, rest
 from sightline.dialects.json_schemas import JSON_SCHEMA, map_schema
 from sightline.dialects.option_table import (
     OF_ANTHROPIC,
@@ -117,24 +117,20 @@ def read_reasoning(body: JsonObject) -> Reasoning | None:
 def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, same: bool) -> None:
     """Put it into the body. Nothing is switched on that was not asked for."""
     if same:
-        thinking = _own_thinking(reasoning)
+        mode, summary = reasoning.mode, reasoning.summary
+        thinking = compact(
+            {
+                "type": None if mode is None else _TYPES.get(mode, mode),
+                "budget_tokens": reasoning.budget,
+                "display": None if summary is None else _DISPLAYS.get(summary, summary),
+            }
+        )
         if reasoning.effort is not None:
             set_path(body, ("output_config", "effort"), reasoning.effort)
     else:
         thinking = _Foreign(reasoning, body, report).write()
     if thinking:
         body["thinking"] = thinking
-
-
-def _own_thinking(reasoning: Reasoning) -> JsonObject:
-    thinking: JsonObject = {}
-    if reasoning.mode is not None:
-        thinking["type"] = _TYPES.get(reasoning.mode, reasoning.mode)
-    if reasoning.budget is not None:
-        thinking["budget_tokens"] = reasoning.budget
-    if reasoning.summary is not None:
-        thinking["display"] = _DISPLAYS.get(reasoning.summary, reasoning.summary)
-    return thinking
 
 
 class _Foreign:

@@ -148,7 +148,7 @@ class MessagesMachine(Machine):
             "message_start": self._message_start,
             "content_block_start": self._block_start,
             "content_block_delta": self._block_delta,
-            "content_block_stop": self._block_stop,
+            "content_block_stop": lambda document, at: self._close_block(self._number(document, at)),
             "message_delta": self._message_delta,
             "message_stop": self._message_stop,
             "ping": lambda _document, _at: [],
@@ -234,9 +234,6 @@ class MessagesMachine(Machine):
                 _grow(block, kind, delta, place)
                 return unknown
         return events + self._unknown(delta, _DELTA, place) + unknown
-
-    def _block_stop(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        return self._close_block(self._number(document, at))
 
     def _close_block(self, number: int) -> list[StreamEvent]:
         block = self._blocks.pop(number, None)

@@ -224,7 +224,8 @@ def write_choice(request: Request, body: JsonObject, report: Report, *, same: bo
     elif "tools" not in body:
         _lose_without_tools(request, report)
     else:
-        written = None if choice is None else _foreign_choice(choice, _names(body["tools"]), report)
+        names = [tool.get("name") for tool in as_list(body["tools"], "/tools") if isinstance(tool, dict)]
+        written = None if choice is None else _foreign_choice(choice, names, report)
         if parallel is not None and written is not None and written["type"] == "none":
             report.lose(request.parallel_at, "whether calls may be parallel", "no call is allowed at all", "identity")
         elif parallel is False:
@@ -253,11 +254,6 @@ def _lose_without_tools(request: Request, report: Report) -> None:
         report.lose(choice.at, "tool choice", why, "identity" if choice.mode in ("auto", "none") else "option")
     if request.parallel_tool_calls is not None:
         report.lose(request.parallel_at, "whether calls may be parallel", why, "identity")
-
-
-def _names(tools: Json) -> list[Json]:
-    """The names of the tools that were written."""
-    return [tool.get("name") for tool in as_list(tools, "/tools") if isinstance(tool, dict)]
 
 
 def _foreign_choice(choice: ToolChoice, known: list[Json], report: Report) -> JsonObject | None:

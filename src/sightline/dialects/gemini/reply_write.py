@@ -5,6 +5,7 @@ it. How each choice ended, its citations and the usage are in the last frame; a 
 which nothing comes.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -235,7 +236,7 @@ class StreamWriter:
     def __init__(self, client: Client, report: Report) -> None:
         self._client = client
         self._report = report
-        self._choices: dict[int, _Choice] = {}
+        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
         self._known = Fold()
         self._identity = identity(client.id, client.model, client.created)
         self._is_over = False
@@ -247,24 +248,24 @@ class StreamWriter:
             return b""
         match event:
             case TextReceived(part, text, choice):
-                self._choice(choice).texts.setdefault(part, []).append(text)
+                self._choices[choice].texts.setdefault(part, []).append(text)
                 return self._say(choice, part, {"text": text}) if text else b""
             case ThinkingReceived():
                 return self._think(event)
             case ArgumentsReceived(part, fragment, choice):
-                self._choice(choice).calls[part].fragments.append(fragment)
+                self._choices[choice].calls[part].fragments.append(fragment)
             case ToolCallBegun(part, choice=choice):
                 sealed = self._seal(choice)
-                call = self._choice(choice).calls[part] = _Call(event)
-                self._choice(choice).waiting.append(call)
+                call = self._choices[choice].calls[part] = _Call(event)
+                self._choices[choice].waiting.append(call)
                 return sealed
             case ToolCallCompleted(part, choice):
-                self._choice(choice).calls[part].is_complete = True
+                self._choices[choice].calls[part].is_complete = True
                 return self._release(choice)
             case SignatureReceived():
                 return self._sign(event)
             case RefusalReceived():
-                texts = self._choice(event.choice).texts
+                texts = self._choices[event.choice].texts
                 if event.part not in texts:
                     write_part(Refusal(event.text, at=event.at), self._report)
                 texts.setdefault(event.part, []).append(event.text)
@@ -273,9 +274,9 @@ class StreamWriter:
                 wire = write_part(value, self._report)
                 return b"" if wire is None else self._say(choice, part, wire)
             case CitationReceived(part, citation, choice):
-                self._choice(choice).citations.append((part, citation))
+                self._choices[choice].citations.append((part, citation))
             case LogprobsReceived(tokens, choice, at):
-                state = self._choice(choice)
+                state = self._choices[choice]
                 state.logprobs.extend(tokens)
                 state.logprobs_at = state.logprobs_at or at
             case Started() | UsageReceived():
@@ -292,12 +293,6 @@ class StreamWriter:
                 assert_never(unreachable)
         return b""
 
-    def _choice(self, number: int) -> _Choice:
-        choice = self._choices.get(number)
-        if choice is None:
-            choice = self._choices[number] = _Choice()
-        return choice
-
     def _learn(self, event: Started | UsageReceived) -> None:
         self._known.add(event)
         reply, client = self._known.reply, self._client
@@ -305,7 +300,7 @@ class StreamWriter:
 
     def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
         """Say some of a part now, or when the calls before it are complete."""
-        choice = self._choice(number)
+        choice = self._choices[number]
         sealed = b"" if choice.seal is None or choice.seal.part == part else self._seal(number)
         if choice.waiting:
             choice.waiting.append(wire)
@@ -314,7 +309,7 @@ class StreamWriter:
 
     def _seal(self, number: int) -> bytes:
         """Say the seal of a part that has come to its end, as Google does: on an empty text."""
-        choice = self._choice(number)
+        choice = self._choices[number]
         event, choice.seal = choice.seal, None
         if event is None:
             return b""
@@ -324,7 +319,7 @@ class StreamWriter:
         return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
 
     def _think(self, event: ThinkingReceived) -> bytes:
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         at = choice.thoughts.setdefault(event.part, event.at)
         if not event.text:
             return b""
@@ -338,7 +333,7 @@ class StreamWriter:
 
     def _sign(self, event: SignatureReceived) -> bytes:
         """Keep a seal for the end of its part: a signature may come in pieces."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         call = choice.calls.get(event.part)
         if call is not None:
             call.seal = event
@@ -349,7 +344,7 @@ class StreamWriter:
 
     def _release(self, number: int) -> bytes:
         """Say everything that no longer waits for a call."""
-        waiting = self._choice(number).waiting
+        waiting = self._choices[number].waiting
         parts: list[Json] = []
         while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
             first = waiting.pop(0)
@@ -357,7 +352,7 @@ class StreamWriter:
         return self._content(number, parts) if parts else b""
 
     def _finish(self, event: Finished) -> bytes:
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         choice.finished = event
         for call in choice.calls.values():
             call.is_complete = True

@@ -1,6 +1,7 @@
 """Reading a whole Responses reply, item by item, into the events that its stream would have been."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
@@ -111,6 +112,8 @@ class ResponsesMachine(Machine):
         self._latest: dict[str, int] = {}
         self._unnamed: dict[str, int] = {}
         self._told: set[str] = set()
+        thinking = partial(self._piece, key="content_index", summary=False)
+        summary = partial(self._piece, key="summary_index", summary=True)
         self._readers: Mapping[str, _Reader] = {
             "response.created": self._begin,
             "response.in_progress": self._begin,
@@ -122,12 +125,12 @@ class ResponsesMachine(Machine):
             "response.output_text.annotation.added": self._annotation,
             "response.refusal.delta": self._refusal,
             "response.refusal.done": self._refusal,
-            "response.reasoning_text.done": self._thinking,
-            "response.reasoning_summary_text.done": self._summary,
+            "response.reasoning_text.done": thinking,
+            "response.reasoning_summary_text.done": summary,
             "response.function_call_arguments.done": self._arguments,
             "response.custom_tool_call_input.done": self._arguments,
             "error": self._error,
-            **dict(zip(_PIECE_DELTAS, (self._summary, self._thinking), strict=True)),
+            **dict(zip(_PIECE_DELTAS, (summary, thinking), strict=True)),
             **dict.fromkeys(_ARGUMENTS_DELTAS, self._arguments),
             **dict.fromkeys(_TERMINALS, self._terminal),
         }
@@ -235,13 +238,7 @@ class ResponsesMachine(Machine):
         self._hearing.citations[part] = self._hearing.citations.get(part, 0) + 1
         return [CitationReceived(part, citation)]
 
-    def _thinking(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        return self._piece(document, index, "content_index", summary=False)
-
-    def _summary(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        return self._piece(document, index, "summary_index", summary=True)
-
-    def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
+    def _piece(self, document: JsonObject, index: int, *, key: str, summary: bool) -> list[StreamEvent]:
         part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
         at = f"/{index}/{_key(document, 'text')}"
 
