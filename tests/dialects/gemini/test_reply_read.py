@@ -1,11 +1,7 @@
 import json
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sightline.dialects.gemini.parts import for_client
 from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
@@ -34,7 +30,6 @@ from sightline.model.reply import TokenLogprob
 from sightline.model.usage import Usage
 from sightline.wire.sse import Frame, SseDecoder
 
-CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"
 PARTS = "/candidates/0/content/parts"
 
 
@@ -300,39 +295,6 @@ def test_what_is_no_reply_is_refused_with_a_pointer(body, pointer):
     assert caught.value.pointer == pointer
 
 
-REPLIES = sorted(CASES.glob("*/reply.json"))
-WORDS = sorted({word for path in REPLIES for word in path.read_text().split('"')[1::2] if len(word) < 30})
-LEAVES = st.none() | st.booleans() | st.integers(-2, 9) | st.floats(allow_nan=False) | st.text(max_size=4)
-ANYTHING = st.recursive(
-    LEAVES | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
-    max_leaves=20,
-)
-
-
-def mutated(value, path, replacement):
-    """The document with one place replaced, the place chosen by the numbers of the path."""
-    if not path or not value or not isinstance(value, (dict, list)):
-        return replacement
-    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-    key = keys[path[0] % len(keys)]
-    copy = value.copy()
-    copy[key] = mutated(value[key], path[1:], replacement)
-    return copy
-
-
-@given(st.sampled_from(REPLIES), st.lists(st.integers(0, 9), max_size=8), ANYTHING)
-def test_any_reply_is_read_to_its_end_or_refused(path, places, replacement):
-    try:
-        events = read_reply(mutated(json.loads(path.read_bytes()), places, replacement))
-    except Fault:
-        return
-    assert [type(event) for event in events].count(Ended) == 1
-    assert events[-1] == Ended()
-    assert any(isinstance(event, (Finished, Failed)) for event in events)
-    fold(events)
-
-
 @pytest.mark.parametrize(("wrap", "at"), [(lambda body: body, ""), (lambda body: [body], "/0")])
 def test_what_an_error_says_besides_its_words_comes_before_it(wrap, at):
     error = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "x"}]}
@@ -369,9 +331,6 @@ def test_grounding_of_another_shape_is_a_field():
     assert FieldReceived("/candidates/0/groundingMetadata", 7) in events
 
 
-STREAMS = sorted(CASES.glob("*/stream.sse"))
-
-
 def events_of(data, *cuts):
     frames, reader = SseDecoder(), stream_reader()
     events = []
@@ -379,23 +338,6 @@ def events_of(data, *cuts):
         events += [event for frame in frames.feed(data[start:end]) for event in reader.feed(frame)]
     events += [event for frame in frames.close() for event in reader.feed(frame)]
     return [*events, *reader.close()]
-
-
-def comparable(reply):
-    """A reply without the places in its source, and without what we do not model."""
-
-    def stripped(value):
-        if isinstance(value, dict):
-            return {
-                key: stripped(inner)
-                for key, inner in value.items()
-                if key not in ("at", "finish_at", "logprobs_at", "places", "unmodelled")
-            }
-        return [stripped(inner) for inner in value] if isinstance(value, (list, tuple)) else value
-
-    fault = reply.fault
-    shown = stripped(msgspec.to_builtins(msgspec.structs.replace(reply, fault=None)))
-    return shown, None if fault is None else (fault.code, fault.message)
 
 
 def feed(*documents):
@@ -407,18 +349,6 @@ def feed(*documents):
 
 def chunk(*parts, **more):
     return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
-
-
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.parent.name)
-def test_a_stream_amounts_to_its_whole(path):
-    whole = read_reply(json.loads((path.parent / "reply.json").read_bytes()))
-    assert comparable(fold(events_of(path.read_bytes()))) == comparable(fold(whole))
-
-
-@given(st.sampled_from(STREAMS), st.lists(st.integers(0, 5000), max_size=6))
-def test_any_split_of_the_bytes_gives_the_same_events(path, cuts):
-    data = path.read_bytes()
-    assert events_of(data, *sorted(min(cut, len(data)) for cut in cuts)) == events_of(data)
 
 
 def test_text_grows_over_the_frames():

@@ -47,11 +47,6 @@ def agree(events):
     assert essence(streamed) == essence(fold(read_reply(write_reply(fold(events), Client(), Report()))))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_is_streamed_amounts_to_what_is_written_whole(case):
-    agree(read_bytes((case / "stream.sse").read_bytes()))
-
-
 def test_a_stream_opens_with_the_role_and_closes_with_finish_usage_and_done():
     usage = Usage(input_tokens=3, output_tokens=2)
     stream, report = written(

@@ -27,8 +27,7 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.jsontext import decode
-from tests.dialects.openai_chat.telling import CASES, DIALECT, without_nulls
+from tests.dialects.openai_chat.telling import DIALECT, without_nulls
 
 write_request = DIALECT.write_request
 PNG = Inline("image/png", "AAAA")
@@ -42,12 +41,6 @@ def write(*messages, source="anthropic", **target):
 
 def same(document):
     return without_nulls(write_request(DIALECT.read_request(document), Target(), Report()))
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_request_of_its_own_dialect_is_written_as_it_was(case):
-    document = decode((case / "request.json").read_bytes())
-    assert same(document) == without_nulls(document)
 
 
 NAMES = st.text("abc_-", min_size=1, max_size=8)

@@ -1,8 +1,4 @@
-import copy
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sightline.errors import Code
 from sightline.model.events import (
@@ -19,40 +15,19 @@ from sightline.model.events import (
     ToolCallBegun,
 )
 from sightline.model.parts import Audio, Inline, Thinking
-from sightline.wire.jsontext import decode
-from sightline.wire.sse import Frame, SseDecoder
+from sightline.wire.sse import Frame
 from tests.dialects.openai_chat.telling import (
     CASES,
     DIALECT,
     calling,
     chunk,
-    essence,
     fold,
     frames,
     heard,
-    read_bytes,
     read_reply,
 )
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_stream_amounts_to_the_whole_reply(case):
-    streamed = fold(read_bytes((case / "stream.sse").read_bytes()))
-    assert essence(streamed) == essence(fold(read_reply(decode((case / "reply.json").read_bytes()))))
-
-
-@given(st.data())
-def test_any_split_of_the_bytes_gives_the_same_events(data):
-    case = data.draw(st.sampled_from(CASES))
-    stream = (case / "stream.sse").read_bytes()
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
-    decoder, reader, events = SseDecoder(), DIALECT.stream_reader(), []
-    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        events += [event for frame in decoder.feed(stream[start:end]) for event in reader.feed(frame)]
-    events += [event for frame in decoder.close() for event in reader.feed(frame)]
-    assert [*events, *reader.close()] == read_bytes(stream)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -299,34 +274,6 @@ def test_a_chunk_of_the_wrong_shape_is_passed_over_and_said_so(document):
     events = heard(document, chunk({"content": "b"}, "stop"))
     assert isinstance(events[0], FrameBroken)
     assert fold(events).choice.finish == "stop"
-
-
-SCALARS = st.none() | st.booleans() | st.integers(-2, 10**20) | st.text(max_size=4)
-JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
-)
-
-
-def spoil(draw, document):
-    holders = [document]
-    for holder in holders:
-        items = holder.values() if isinstance(holder, dict) else holder
-        holders += [inner for inner in items if isinstance(inner, (dict, list)) and inner]
-    holder = draw(st.sampled_from(holders))
-    key = draw(st.sampled_from(list(holder) if isinstance(holder, dict) else list(range(len(holder)))))
-    holder[key] = draw(JSON)
-
-
-@given(st.data())
-def test_whatever_a_stream_holds_it_ends_once_and_never_breaks_the_reader(data):
-    case = data.draw(st.sampled_from(CASES))
-    documents = [document for document in frames((case / "stream.sse").read_bytes()) if document != b"[DONE]"]
-    documents = copy.deepcopy(documents)
-    for _ in range(data.draw(st.integers(1, 4))):
-        spoil(data.draw, data.draw(st.sampled_from(documents)))
-    events = heard(*documents, data.draw(JSON), done=data.draw(st.booleans()))
-    assert [event for event in events if isinstance(event, Ended)] == [events[-1]]
-    fold(events)
 
 
 BEGUN = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}

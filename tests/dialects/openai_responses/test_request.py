@@ -1,10 +1,4 @@
-import copy
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.names import NAME
@@ -25,7 +19,7 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Request
-from tests.dialects.openai_responses.cases import having, loaded, losses, read, write
+from tests.dialects.openai_responses.cases import losses, read, write
 
 
 def foreign(*messages, policy="in_place"):
@@ -432,54 +426,3 @@ def test_what_is_not_of_this_dialect_is_refused_with_its_place(body, pointer):
     with pytest.raises(Fault) as caught:
         read(body)
     assert caught.value.pointer == pointer
-
-
-@pytest.mark.parametrize("case", having("request.json"), ids=lambda case: case.name)
-def test_a_request_comes_back_as_it_was(case):
-    body = loaded(case, "request.json")
-    assert without_nulls(write(read(body))) == without_nulls(body)
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6)
-words = st.sampled_from(
-    ["type", "role", "content", "input", "tools", "name", "message", "function_call", "reasoning", "summary", "text"]
-)
-anything = st.recursive(
-    scalars | words,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=4), inner, max_size=5),
-    max_leaves=25,
-)
-
-
-@given(body=anything)
-@settings(max_examples=300)
-def test_any_json_is_read_or_refused(body):
-    with suppress(Fault):
-        write(read(body))
-
-
-@given(data=st.data())
-@settings(max_examples=300)
-def test_any_change_of_a_request_is_read_or_refused(data):
-    case = data.draw(st.sampled_from(having("request.json")))
-    body = copy.deepcopy(loaded(case, "request.json"))
-    holder, key = data.draw(st.sampled_from(list(places(body))))
-    holder[key] = data.draw(anything)
-    with suppress(Fault):
-        write(read(body))
-
-
-def places(value):
-    """Every member of every object and list."""
-    members = (
-        list(value.items() if isinstance(value, dict) else enumerate(value)) if isinstance(value, (dict, list)) else []
-    )
-    for key, inner in members:
-        yield value, key
-        yield from places(inner)

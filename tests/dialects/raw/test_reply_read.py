@@ -1,10 +1,6 @@
 import json
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sightline.dialects.raw.names import FIRST_CALL
 from sightline.dialects.raw.reply_read import RawMachine, read_reply
@@ -30,11 +26,7 @@ from sightline.model.events import (
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Link, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.usage import Usage
-from sightline.wire.sse import Frame, SseDecoder
-from tests.dialects.raw.test_reply_write import without_defaults
-from tests.dialects.raw.test_request import JSON, places
-
-CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/stream.sse"))
+from sightline.wire.sse import Frame
 
 
 def read(*frames, done=True):
@@ -47,17 +39,6 @@ def read(*frames, done=True):
 
 def delta(text="", index=0, **fields):
     return {"index": index, "delta": {"text": text, **fields}}
-
-
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
-def test_a_stream_amounts_to_the_whole_reply(path):
-    decoder, reader = SseDecoder(), StreamReader(RawMachine())
-    frames = decoder.feed(path.read_bytes()) + decoder.close()
-    events = [event for frame in frames for event in reader.feed(frame)] + reader.close()
-    whole = fold(read_reply(json.loads(path.with_name("reply.json").read_text())))
-    assert without_defaults(fold(events)) == without_defaults(whole)
-    assert events[-1] == Ended()
-    assert events.count(Ended()) == 1
 
 
 def test_words_go_on_in_the_same_part():
@@ -288,26 +269,6 @@ def test_a_frame_of_another_shape_is_told(frame, pointer):
     assert broken.at == pointer
 
 
-@given(st.data())
-def test_any_frame_is_read_or_told_as_broken(data):
-    frames = [
-        json.loads(line[6:])
-        for line in data.draw(st.sampled_from(CASES)).read_text().splitlines()
-        if line.startswith("data: {")
-    ]
-    path = data.draw(st.sampled_from([path for path in places(frames) if path]))
-    holder = frames
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = data.draw(JSON)
-    events = read(*frames)
-    assert events[-1] == Ended()
-    assert fold(events).choices
-
-
-REPLY_READ_CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/reply.json"))
-
-
 def carried(part):
     return {"type": 2, "value": {"type": "sightline", "part": part}}
 
@@ -426,15 +387,3 @@ def test_what_is_no_reply_is_named(body, pointer):
     with pytest.raises(Fault) as caught:
         read_reply(body)
     assert caught.value.pointer == pointer
-
-
-@given(st.data())
-def test_a_reply_with_something_foreign_in_it_is_read_or_refused_with_a_fault(data):
-    document = json.loads(data.draw(st.sampled_from(REPLY_READ_CASES)).read_text())
-    path = data.draw(st.sampled_from([path for path in places(document) if path]))
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = data.draw(JSON)
-    with suppress(Fault):
-        assert read_reply(document)[-1] == Ended()
