@@ -146,12 +146,6 @@ def test_options_that_the_api_does_not_have():
     ]
 
 
-def test_settings_that_say_what_happens_anyway_change_nothing():
-    _, report = write(n=1, logprobs=False, presence_penalty=0, frequency_penalty=0.0)
-    assert {loss.severity for loss in report.losses} == {"identity"}
-    assert len(report.losses) == 4
-
-
 def test_a_schema_is_carried_and_what_stands_beside_it_is_lost():
     body, report = write(format=SchemaFormat(SCHEMA, name="n", description="d", strict=True, at="/response_format"))
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}

@@ -498,7 +498,7 @@ def test_a_null_does_not_hide_what_comes_later():
     assert RefusalReceived(0, "because", at="/2/delta/stop_details/explanation") in events
 
 
-def test_what_an_error_says_besides_its_words_comes_before_it_of_stream_read():
+def test_what_an_error_in_a_stream_says_besides_its_words_comes_before_it():
     events = read({"type": "error", "error": {"type": "api_error", "message": "no"}, "request_id": "req_1"})
     assert events[0] == FieldReceived("/0/request_id", "req_1")
     assert isinstance(events[1], Failed)

@@ -430,7 +430,7 @@ def test_forms_of_results():
     )
 
 
-def test_pictures_in_results_of_request_parts():
+def test_pictures_in_results_of_a_request():
     written, lost, report = result(
         ToolResult(
             "1",

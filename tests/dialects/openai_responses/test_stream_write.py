@@ -226,13 +226,6 @@ def test_an_end_without_a_finish_is_a_failure():
     assert types(written([START, TextReceived(0, "a"), Ended()]))[-1] == "failed"
 
 
-def test_other_choices_are_a_loss():
-    report = Report()
-    other = [TextReceived(0, "b", 1), Finished("stop", 1, at="/choices/1/finish_reason")]
-    written([TextReceived(0, "a"), *other, Finished("stop")], report)
-    assert losses(report) == [("/choices/1", "another choice", "content")]
-
-
 texts = st.text(max_size=5)
 events = st.one_of(
     st.builds(TextReceived, st.integers(0, 3), texts),

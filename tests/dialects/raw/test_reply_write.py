@@ -314,7 +314,7 @@ def test_who_answers_is_said_as_far_as_it_is_known():
     assert (known["id"], known["model"], known["created"]) == ("i", "m", 7)
 
 
-def test_words_behind_a_call_move_before_it_and_that_is_said_of_reply_write():
+def test_words_behind_a_call_move_before_it_in_a_whole_reply_too():
     parts = (ToolCall("a", "f", ""), Text("w", at="/x"), Opaque("raw", {"type": "mcp"}, at="/toolCalls/1"))
     report = Report()
     document = write_reply(Reply(choices=(Choice(parts=parts, finish="tool_calls"),)), Client(), report)
