@@ -158,13 +158,9 @@ def conversation_of(model: str, prompt: Prompt) -> str:
 def _store(quirks: Quirks, support: DialectSupport) -> bool | None:
     """What `store` says. Where the API stores nothing by default, and many providers refuse the field, those that are
     known to take it are told not to; what Azure's Responses need to find items again is not needed there."""
-    match support.store:
-        case "always":
-            return bool(quirks.store)
-        case "if_known":
-            return None if quirks.store is None else False
-        case "never":
-            return None
+    if support.store == "always":
+        return bool(quirks.store)
+    return False if support.store == "if_known" and quirks.store is not None else None
 
 
 def _include(facts: Facts, reasoning: Reasoning | None, support: DialectSupport) -> tuple[str, ...] | None:
