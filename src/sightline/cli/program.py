@@ -48,23 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import (
-        archives,
-        ask,
-        chat,
-        config,
-        doctor,
-        harness,
-        local,
-        replay,
-        resume,
-        run,
-        runs,
-        serve,
-        show,
-        traffic,
-        translate,
-    )
+    from sightline.cli import ask, config, harness, run, runs, serve, show, traffic, translate
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
@@ -73,9 +57,11 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    asking = (serve, run, chat, ask, resume, runs, evals)
-    for command in (*asking, traffic, show, replay, archives, harness, config, doctor, local, translate):
-        command.add_command(commands)
+    asking = (serve.add_serve, run.add_command, serve.add_chat, ask.add_command, runs.add_resume, runs.add_runs)
+    recorded = (traffic.add_traffic, show.add_show, show.add_replay, traffic.add_archives)
+    others = (harness.add_command, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
+    for add in (*asking, evals.add_command, *recorded, *others):
+        add(commands)
     return program
 
 

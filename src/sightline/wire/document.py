@@ -41,7 +41,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         text = jsontext.encode(value)
         # The whole body is replaced whatever it was, so that a broken one can be mended.
         start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
-        if _says(self.data[start:stop], text):
+        if spells(self.data[start:stop], text):
             return self
         return _splice(self.data, [(start, stop, text)])
 
@@ -93,7 +93,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return _splice(self.data, [(place, place, text)])
 
 
-def _says(old: bytes, text: bytes) -> bool:
+def spells(old: bytes, text: bytes) -> bool:
     """Whether the old text spells the value that the new, compact one spells."""
     try:
         return old == text or jsontext.encode(jsontext.decode(old)) == text
