@@ -17,7 +17,7 @@ def markdown(comparison: Comparison) -> str:
             f"interleaved rounds. {machine('each tool', 'upstream')}.",
             "\n".join(_tool(tool, comparison.missing.get(tool.name)) for tool in comparison.tools),
             grid([HEAD, *(_row(tool.name, comparison.cost(tool.name)) for tool in comparison.tools)]),
-            "CPU is that of the whole process tree from its start to its end. *Each further case* is the difference between "
+            "CPU is that of the whole process tree from start to end. *Each further case* is the difference between "
             f"{CASES:,} cases and {FEW}, per case: the cost without the start.",
             "### Aims",
             aims(verdicts(comparison)),

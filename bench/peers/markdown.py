@@ -22,7 +22,7 @@ def markdown(comparison: Comparison) -> str:
         "## Sightline beside other gateways",
         f"Medians of {comparison.rounds} interleaved rounds. {machine('proxy', 'upstream and load')}.",
         _versions(comparison),
-        "### CPU µs per request\n\nOf the whole process tree until it is idle again; what it does after the last answer "
+        "### CPU µs per request\n\nOf the whole process tree until it is idle; what it does after the last answer "
         "is shown after the plus sign.",
         _table(comparison, names, _cpu, memory=True),
         "### Requests per second",
