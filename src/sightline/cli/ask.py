@@ -43,7 +43,12 @@ def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
     for path in paths:
         data = _content(path, room)
         room -= len(data)
-        name = _unique_name(_display_path(path), names)
+        name = shown = _display_path(path)
+        number = 1
+        while name in names:
+            number += 1
+            pure = PurePath(shown)
+            name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
         names.add(name)
         parts.append(attachment(data, name, path))
     return tuple(parts)
@@ -60,10 +65,8 @@ def _content(path: str, room: int) -> bytes:
     if not data:
         raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
     if len(data) > room:
-        most = f"{MOST_BYTES // 1024 // 1024} MiB"
-        raise Fault(
-            Code.USAGE, f"{path}: the files are larger than {most} together", hint="Attach fewer or smaller files."
-        )
+        message = f"{path}: the files are larger than {MOST_BYTES // 1024 // 1024} MiB together"
+        raise Fault(Code.USAGE, message, hint="Attach fewer or smaller files.")
     return data
 
 
@@ -73,15 +76,6 @@ def _display_path(path: str) -> str:
     shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
     # A line break in a name would end the line that names the file.
     return "".join(letter if letter.isprintable() else "?" for letter in shown)
-
-
-def _unique_name(name: str, taken: set[str]) -> str:
-    pure = PurePath(name)
-    number = 1
-    while name in taken:
-        number += 1
-        name = pure.with_name(f"{pure.stem} ({number}){pure.suffix}").as_posix()
-    return name
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -163,7 +157,11 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
-    text = arguments.prompt if arguments.prompt != "-" else _stdin()
+    try:
+        text = arguments.prompt if arguments.prompt != "-" else read("-").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        hint = "Attach other files with -f."
+        raise Fault(Code.USAGE, f"stdin is not UTF-8 text (byte {error.start})", hint=hint) from None
     parts = (*parts_from_files(arguments.file), *([Text(text)] if text else []))
     settings = loaded.settings.ask
     prompt = Prompt(
@@ -186,18 +184,8 @@ def _refuse_half_characters(arguments: argparse.Namespace) -> None:
         try:
             (getattr(arguments, name) or "").encode()
         except UnicodeEncodeError:
-            raise Fault(
-                Code.USAGE, f"the {name} is not UTF-8 text", hint="Attach other files with -f; check the locale."
-            ) from None
-
-
-def _stdin() -> str:
-    try:
-        return read("-").decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Fault(
-            Code.USAGE, f"stdin is not UTF-8 text (byte {error.start})", hint="Attach other files with -f."
-        ) from None
+            hint = "Attach other files with -f; check the locale."
+            raise Fault(Code.USAGE, f"the {name} is not UTF-8 text", hint=hint) from None
 
 
 def _schema(path: str | None) -> "JsonObject | None":

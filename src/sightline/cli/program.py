@@ -70,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     arguments: argparse.Namespace | None = None
     try:
-        arguments = parser().parse_args(_with_command(words))
+        is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
+        arguments = parser().parse_args(words if is_named else ["serve", *words])
         return _run(arguments)
     except Fault as fault:
         if _wants_traceback(words, arguments):
@@ -100,12 +101,6 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     code: int = arguments.run(arguments)
     return code
-
-
-def _with_command(words: list[str]) -> list[str]:
-    """The arguments, with the default command if none is named."""
-    is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
-    return words if is_named else ["serve", *words]
 
 
 def _wants_traceback(words: list[str], arguments: argparse.Namespace | None) -> bool:

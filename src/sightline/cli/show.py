@@ -31,6 +31,7 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
     sent = f" as {exchange.model}" if exchange.model != summary.model else ""
     spoken = f", asked in {exchange.spoken}" if exchange.spoken != summary.dialect else ""
     pieces = many(len(exchange.frames), "piece")
+    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
     rows = {
         "exchange": exchange.id + (f" (replays {summary.origin})" if summary.origin else ""),
         "when": f"{when:%Y-%m-%d %H:%M:%S %Z}",
@@ -40,7 +41,7 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
         "tokens": _tokens(exchange),
         "cost": money(summary.cost),
-        "time": _times(exchange),
+        "time": "" if summary.elapsed is None else f"{summary.elapsed:.2f} s{first}",
         "attempts": f"{summary.attempts}" if summary.attempts > 1 else "",
         "continues": summary.previous,
         "bytes": f"{len(exchange.sent):,} sent, {len(exchange.reply_body):,} back in {pieces}",
@@ -52,7 +53,12 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         yield f"{'lost':<10}{harmless(f'({loss.severity}) {loss.pointer or chr(47)}: {loss.what}: {loss.why}')}"
     yield ""
     yield from _request(exchange)
-    yield from _reply(exchange)
+    reply = exchange.reply()
+    yield "Answered:"
+    for part in reply.choice.parts:
+        yield from _part(part)
+    if reply.fault is not None:
+        yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
 
 
 def _tokens(exchange: "RecordedExchange") -> str:
@@ -66,14 +72,6 @@ def _tokens(exchange: "RecordedExchange") -> str:
         (usage.reasoning_tokens, "of them thinking"),
     )
     return ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
-
-
-def _times(exchange: "RecordedExchange") -> str:
-    summary = exchange.summary
-    if summary.elapsed is None:
-        return ""
-    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
-    return f"{summary.elapsed:.2f} s{first}"
 
 
 def _request(exchange: "RecordedExchange") -> Iterator[str]:
@@ -92,15 +90,6 @@ def _request(exchange: "RecordedExchange") -> Iterator[str]:
     for message in new:
         for part in message.parts:
             yield from _part(part)
-
-
-def _reply(exchange: "RecordedExchange") -> Iterator[str]:
-    reply = exchange.reply()
-    yield "Answered:"
-    for part in reply.choice.parts:
-        yield from _part(part)
-    if reply.fault is not None:
-        yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
 
 
 def _part(part: "Part") -> Iterator[str]:

@@ -169,7 +169,11 @@ class TerminalPerson:
         wildcards = "* stops at a slash, ** does not"
         say(f"For each argument: Enter is exactly this value, - is any, or write a pattern ({wildcards}).")
         patterns: dict[str, str] = {}
-        for pointer, value in _leaves(call.arguments):
+        given = {"": call.arguments} if isinstance(call.arguments, str) else {
+            join("", name): each if isinstance(each, str) else encode(each).decode()
+            for name, each in call.arguments.items()
+        }  # fmt: skip
+        for pointer, value in given.items():
             pattern = await self._pattern(pointer, value)
             if pattern is not None:
                 patterns[pointer] = pattern
@@ -219,14 +223,6 @@ def _arguments_text(arguments: JsonObject | str) -> str:
 
 def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
-
-
-def _leaves(arguments: JsonObject | str) -> list[tuple[str, str]]:
-    """The arguments by JSON pointer, as patterns see them."""
-    if isinstance(arguments, str):
-        return [("", arguments)]
-    return [(join("", name), value if isinstance(value, str) else encode(value).decode())
-            for name, value in arguments.items()]  # fmt: skip
 
 
 def with_offered_tools(arguments: argparse.Namespace, prompt: Prompt, loaded: Configuration) -> Prompt:

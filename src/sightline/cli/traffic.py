@@ -314,15 +314,21 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
     """Import a file. All of it is read before anything is stored, so that a broken file changes nothing."""
+    from urllib.parse import urlsplit
+
     from sightline.exchange.recording.har_import import is_har, read_har
     from sightline.store.archive import load, read
     from sightline.store.entries import FactEntry
+
+    def host_of(url: str) -> str:
+        return urlsplit(url).netloc.rpartition("@")[2].lower()
 
     with _open_twice_readable(name) as file:
         try:
             if is_har(file.read(1024)):
                 file.seek(0)
-                found = read_har(file.read(), lambda url: _provider_at(url, catalog))
+                hosts = {host_of(each.base_url): name for name, each in reversed(catalog.providers.items())}
+                found = read_har(file.read(), lambda url: hosts.get(host_of(url), host_of(url)))
                 ids, others = dict.fromkeys(found.ids), found.others
                 batches: Sequence[Sequence[Entry]] | None = found.exchanges
             else:
@@ -357,14 +363,3 @@ def _open_twice_readable(name: str) -> Iterator[IO[bytes]]:
     except OSError as error:
         message = f"{name} cannot be read: {error.strerror or error}"
         raise Fault(Code.USAGE, message, hint="Name a file of `sightline export`, or a HAR file.") from None
-
-
-def _provider_at(url: str, catalog: "Catalog") -> str:
-    """The configured provider at this address, else its host."""
-    from urllib.parse import urlsplit
-
-    host = urlsplit(url).netloc.rpartition("@")[2].lower()
-    for name, provider in catalog.providers.items():
-        if urlsplit(provider.base_url).netloc.lower() == host:
-            return name
-    return host

@@ -124,7 +124,12 @@ class _Cascade:
         for message in self._request.messages:
             # A message that has lost something is gone where what it still holds is none: marks, or a mere thought.
             is_touched = not self.holds(message.at) and any(self.holds(part.at) for part in message.parts)
-            if is_touched and all(self.holds(part.at) or _is_silent(part) for part in message.parts):
+            if is_touched and all(
+                self.holds(part.at)
+                or isinstance(part, CacheBreakpoint | Thinking)
+                or (isinstance(part, Opaque) and part.mirrored)
+                for part in message.parts
+            ):
                 self.gone.add(message.at)
         self._reasoning()
         self._drop_orphan_text()
@@ -194,10 +199,6 @@ class _Cascade:
 def _names(tool: Tool) -> list[str]:
     """The names under which a choice can ask for a tool."""
     return [function.name for function in tool.functions] if isinstance(tool, OpaqueTool) else [tool.name]
-
-
-def _is_silent(part: Part) -> bool:
-    return isinstance(part, (CacheBreakpoint, Thinking)) or (isinstance(part, Opaque) and part.mirrored)
 
 
 def _is_reasoning(message: Message) -> bool:

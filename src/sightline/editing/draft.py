@@ -44,7 +44,7 @@ from sightline.editing.texts import EditableText, words_of, words_of_option, wor
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import CacheBreakpoint, Part, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import Tool
 from sightline.wire.pointer import covers, parse_pointer
@@ -231,7 +231,13 @@ class _Sectioning:
         named = self._names.sections[message.at]
         answers = tuple(calls[part.at] for part in message.parts if isinstance(part, ToolResult) and part.at in calls)
         is_deleted = self._deletions.holds(message.at)
-        parts = tuple(self._part(part, message, named) for part in message.parts)
+        document, name = self._reading.document, self._reading.name
+        parts = tuple(
+            self._make_part(
+                named, message.at, type_of(part), part.at, words_of(part, document, name), **details_of(part)
+            )
+            for part in message.parts
+        )
         # What is deleted is not what an edit replaces, unless all of it is.
         live = [part for part in parts if is_deleted or not part.deleted]
         text, reason = text_of(
@@ -252,10 +258,6 @@ class _Sectioning:
             reason=reason,
             has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
         )
-
-    def _part(self, part: Part, message: Message, named: PartIds) -> SectionPart:
-        words = words_of(part, self._reading.document, self._reading.name)
-        return self._make_part(named, message.at, type_of(part), part.at, words, **details_of(part))
 
     def _make_part(
         self, named: PartIds, section: str, kind: PartType, at: str, words: EditableText, **details: Any

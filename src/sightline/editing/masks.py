@@ -9,7 +9,7 @@ nothing is changed and the outcome says so.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -83,7 +83,12 @@ class MaskOutcome(msgspec.Struct, frozen=True):
 def read_masks(value: Json) -> tuple[Mask, ...]:
     """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
     try:
-        masks = msgspec.convert([_bare(each) for each in value] if isinstance(value, list) else value, tuple[Mask, ...])
+        if isinstance(value, list):  # without what is only reported of a mask
+            value = [
+                {key: each[key] for key in each if key not in REPORTED} if isinstance(each, dict) else each
+                for each in value
+            ]
+        masks = msgspec.convert(value, tuple[Mask, ...])
     except MISFIT as error:
         raise _wrong(f"not a list of masks: {error}") from None
     for number, mask in enumerate(masks):
@@ -98,11 +103,6 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
     return tuple(mask if mask.id else with_id(mask) for mask in masks)
 
 
-def _bare(value: Json) -> Json:
-    """A mask without what is only reported of it."""
-    return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
-
-
 def _wrong(message: str) -> Fault:
     hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
@@ -115,7 +115,8 @@ def project_of(session: str) -> str:
 
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
     """The masks for the requests of a session and a project."""
-    return tuple(mask for mask in masks if _is_for(mask, session, project))
+    names = {"session": session, "project": project, "all": ""}
+    return tuple(mask for mask in masks if mask.name == names[mask.scope] and (mask.name or mask.scope != "project"))
 
 
 def apply_masks(
@@ -151,18 +152,6 @@ def _is_by_hand(mask: Mask) -> bool:
 
 
 _Place = tuple[Section, SectionPart | None]
-
-
-def _is_for(mask: Mask, session: str, project: str) -> bool:
-    match mask.scope:
-        case "session":
-            return mask.name == session
-        case "project":
-            return bool(project) and mask.name == project
-        case "all":
-            return True
-        case unreachable:
-            assert_never(unreachable)
 
 
 def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:

@@ -111,7 +111,11 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
     if not observations:
         return None
     factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
-    misses = [_miss(seen, seen.reported - seen.tokens * factor - added) for seen in observations]
+    misses: list[float] = []  # how far off, in halves of the band that the estimate had
+    for each in observations:
+        residual = each.reported - each.tokens * factor - added
+        half = each.high - each.tokens if residual > 0 else each.tokens - each.low
+        misses.append(max(0.0, abs(residual) - _ROUNDING) / max(1, half))
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
     return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
 
@@ -121,12 +125,6 @@ def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
     usual = [each for each in seen if not each.is_odd]
     odd = len(seen) - len(usual)
     return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
-
-
-def _miss(seen: CountObservation, residual: float) -> float:
-    """How far off, in halves of the band that the estimate had."""
-    half = seen.high - seen.tokens if residual > 0 else seen.tokens - seen.low
-    return max(0.0, abs(residual) - _ROUNDING) / max(1, half)
 
 
 def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
