@@ -15,7 +15,7 @@ from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.approvers import Interrupted
 from sightline.agent.service.toolsets import KeptRule, KeptRules
-from sightline.cli.keyboard import Keyboard, keyboard
+from sightline.cli.keyboard import Keyboard, open_keyboard
 from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text
 
@@ -162,17 +162,19 @@ def test_where_nobody_sees_the_question_there_is_no_keyboard(monkeypatch: pytest
             return False
 
     monkeypatch.setattr(sys, "stderr", Pipe())
-    assert keyboard() is None
+    with open_keyboard() as typing:
+        assert typing is None
 
 
-def test_a_keyboard_of_our_own_is_closed() -> None:
+def test_a_terminal_that_was_opened_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
-    Keyboard(read, owns=True).close()
+    monkeypatch.setattr("sightline.cli.keyboard.is_terminal", lambda stream: stream is sys.stderr)
+    monkeypatch.setattr("sightline.cli.keyboard.os.open", lambda *_: read)
+    with open_keyboard() as typing:
+        assert typing is not None
     with pytest.raises(OSError):
         os.fstat(read)
     os.close(write)
-    Keyboard(0).close()
-    os.fstat(0)
 
 
 EDIT = RunnableCall(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})

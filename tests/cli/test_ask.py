@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 import io
 import json
@@ -20,7 +19,7 @@ from sightline.editing.masks import read_masks
 from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.store import KeptInterception
 from tests.background import upstream_in_background, wait_until_gone
-from tests.upstream import LAST, Upstream, answer, chunk, cut, head, says, stall, streams
+from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 EVENT_STREAM = [("Content-Type", "text/event-stream")]
@@ -194,18 +193,6 @@ def test_a_dry_run_needs_no_key(acme: Upstream, monkeypatch: pytest.MonkeyPatch,
     assert acme.connections == []
 
 
-def test_the_printed_script_sends_the_same_bytes(acme: Upstream, capsysbinary: Captured) -> None:
-    acme.script = [streams(*HELLO, DONE)]
-    assert main(["ask", "--as", "python", 'it\'s "quoted" $HOME `x`']) == 0
-    script = capsysbinary.readouterr().out
-    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, check=True)
-    assert b"Hel" in done.stdout
-    assert main(["ask", "--as", "wire", 'it\'s "quoted" $HOME `x`']) == 0
-    assert acme.seen[0].body == capsysbinary.readouterr().out
-    assert b"the-secret" not in script
-    assert acme.seen[0].header("authorization") == "Bearer the-secret"
-
-
 def test_the_canonical_form_is_the_request_before_its_dialect(acme: Upstream, capsysbinary: Captured) -> None:
     assert main(["ask", "--as", "canonical", "hi"]) == 0
     assert json.loads(capsysbinary.readouterr().out)["messages"][0]["parts"] == [{"type": "text", "text": "hi"}]
@@ -219,15 +206,6 @@ def test_the_prompt_can_come_from_stdin(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\ufeffaus der Röhre\n".encode())))
     assert main(["ask", "-"]) == 0
     assert acme.seen[0].json()["messages"][0]["content"] == "aus der Röhre\n"
-
-
-def test_files_are_attached_without_their_absolute_path(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
-    (tmp_path / "notes.txt").write_text("remember")
-    assert main(["ask", "--dry-run", "-f", str(tmp_path / "notes.txt"), "what?"]) == 0
-    body = capsysbinary.readouterr().out.decode()
-    assert "remember" in body
-    assert "notes.txt" in body
-    assert str(tmp_path) not in body
 
 
 def test_a_schema_is_sent(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
@@ -306,12 +284,6 @@ def test_an_answer_that_breaks_off_is_kept_and_is_no_success(acme: Upstream, cap
     assert captured.out == b"Hel"
     assert b"error[" in captured.err
     assert len(acme.seen) == 1
-
-
-def test_a_stream_without_an_end_is_no_success_either(acme: Upstream, capsysbinary: Captured) -> None:
-    acme.script = [streams(HELLO[0])]
-    assert main(["ask", "hi"]) == 3
-    assert b"error[upstream_protocol]" in capsysbinary.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -452,19 +424,6 @@ def test_what_was_asked_is_on_record_also_after_the_hardest_end(acme: Upstream, 
     assert (found["state"], found["fault"], found["session"]) == ("failed", "interrupted", "ask")
 
 
-def test_whoever_has_read_enough_is_no_error(acme: Upstream) -> None:
-    more = [chunk(event({"content": "x" * 50_000})) for _ in range(20)]
-    acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]), *more)]
-    with started("hi") as process:
-        assert process.stdout is not None
-        assert process.stdout.read(3) == b"Hel"
-        process.stdout.close()
-        wait_until_gone(acme)
-        assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
-        assert process.wait(60) == 0
-
-
 def test_the_last_chunk_is_not_waited_for_once_the_answer_has_ended(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [stall(head(200, EVENT_STREAM), *(chunk(each) for each in (*HELLO, DONE)))]
     assert main(["ask", "hi"]) == 0
@@ -481,36 +440,6 @@ def test_an_answer_that_cannot_be_written_is_no_success(acme: Upstream, pieces: 
     assert done.returncode == 2
     assert done.stderr.startswith(b"error[usage]: stdout: No space left")
     assert b"Exception ignored" not in done.stderr
-
-
-def test_a_key_that_an_answer_repeats_in_its_error_is_masked(
-    acme: Upstream, capsys: pytest.CaptureFixture[str]
-) -> None:
-    error = b'data: {"error": {"message": "bad key the-secret", "code": 500}}\n\n'
-    acme.script = [streams(HELLO[0], error), says({"error": {"message": "bad key the-secret"}})]
-    for _ in range(2):
-        assert main(["ask", "hi"]) == 3
-        told = capsys.readouterr().err
-        assert "bad key" in told
-        assert "the-secret" not in told
-
-
-def test_an_answer_in_a_coding_that_nobody_asked_for_is_named(
-    acme: Upstream, capsys: pytest.CaptureFixture[str]
-) -> None:
-    acme.script = [answer(200, gzip.compress(b"".join(HELLO)), [("Content-Encoding", "gzip")])]
-    assert main(["ask", "hi"]) == 3
-    assert "error[upstream_protocol]: the answer is compressed (gzip)" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("acme")
-@pytest.mark.parametrize(
-    "arguments",
-    [["--temperature", "nan", "hi"], ["--temperature", "warm", "hi"], ["\udcff"], ["-s", "\udcff", "hi"]],
-)
-def test_numbers_and_words_that_are_none_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", *arguments]) == 2
-    assert capsys.readouterr().err.startswith("error[usage]: ")
 
 
 def test_a_folder_that_cannot_be_written_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:

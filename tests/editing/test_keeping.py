@@ -7,9 +7,8 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
-from sightline.editing.masks import Mask, apply_masks
+from sightline.editing.masks import Mask, Strip, apply_masks, apply_strip
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
-from sightline.editing.stripping import Strip, apply_strip
 from sightline.errors import Fault
 from tests.editing.conversations import chat, claude, drafted, ids, part_of
 
@@ -268,20 +267,6 @@ def test_as_much_goes_as_can() -> None:
     assert len(result.gone) == len(result.kept) == 1
     assert result.why
     assert types(result.draft).count("tool_result") == 1
-
-
-@pytest.mark.parametrize(
-    ("strip", "label"),
-    [
-        (Strip(what="tool", tool="add"), "Tool add"),
-        (Strip(what="tool_results"), "All tool results"),
-        (Strip(what="tool_results", older_than=3), "Tool results older than 3 turns"),
-        (Strip(what="thinking"), "All thinking"),
-        (Strip(what="thinking", older_than=1), "Thinking older than 1 turns"),
-    ],
-)
-def test_a_strip_says_what_it_is(strip: Strip, label: str) -> None:
-    assert strip.label == label
 
 
 def test_on_the_wire_its_class_is_called_class() -> None:

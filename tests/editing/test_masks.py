@@ -3,11 +3,10 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.mask_making import Keeper
-from sightline.editing.masks import Mask, apply_masks, project_of, read_masks, strip_of
+from sightline.editing.masks import Mask, Strip, apply_masks, project_of, read_masks
 from sightline.editing.operations import Delete, Duplicate, Insert, Set, SetText
-from sightline.editing.stripping import Strip
 from sightline.errors import Fault
-from tests.editing.conversations import chat, claude, drafted, ids, mask_of, part_of
+from tests.editing.conversations import chat, claude, drafted, ids, mask_of, part_of, strip_of
 
 
 def kept(draft: Draft, operation, scope: str = "session", name: str = "work") -> Mask:
@@ -254,8 +253,7 @@ def test_a_mask_that_would_break_the_request_is_refused() -> None:
 
 
 def test_a_strip_is_a_mask() -> None:
-    mask = strip_of(Strip(what="thinking"), "all", "ignored")
-    assert (mask.kind, mask.name, mask.label) == ("strip", "", "All thinking")
+    mask = strip_of(Strip(what="thinking"), "all", "")
     draft = drafted(claude())
     after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert (outcome.outcome, outcome.section) == ("applied", ids(draft, "assistant")[0])

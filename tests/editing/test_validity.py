@@ -147,12 +147,16 @@ def test_a_prompt_beyond_the_window_is_an_error_if_the_edit_made_it_longer() -> 
     assert told(longer, Estimate(900, 800, 1000)) == []
 
 
-def test_of_very_many_problems_only_the_first_get_fixes() -> None:
-    messages = [{"role": "user", "content": [{"type": "text", "text": "."}, {"type": "text", "text": "x"}]}] * 40
+@pytest.mark.parametrize(("count", "length", "fixed"), [(60, 1, 50), (4, 1_900_000, 2)])
+def test_of_very_many_problems_or_in_a_long_document_only_the_first_get_fixes(
+    count: int, length: int, fixed: int
+) -> None:
+    messages = [{"role": "user", "content": [{"type": "text", "text": "."}, {"type": "text", "text": "x"}]}] * count
+    messages[-1] = {"role": "user", "content": [*messages[0]["content"], {"type": "text", "text": "x" * length}]}
     draft = drafted(claude(messages=messages))
     body = draft.data.replace(b'"text": "."', b'"text": ""').decode()
     problems = check_draft(draft.with_edit(SetBody(body=body)), facts=FACTS).problems
-    assert [bool(finding.fixes) for finding in problems] == [True] * 30 + [False] * 10
+    assert [bool(finding.fixes) for finding in problems] == [True] * fixed + [False] * (count - fixed)
 
 
 def test_an_answer_in_another_form_than_the_client_waits_for_is_a_warning() -> None:

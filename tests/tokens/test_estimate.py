@@ -16,7 +16,6 @@ from sightline.tokens.estimate import (
     exactly,
     is_possible,
     sum_estimates,
-    total_cost,
 )
 from sightline.tokens.window_budget import (
     UNKNOWN_WINDOW,
@@ -147,12 +146,6 @@ def test_a_write_that_costs_nothing_costs_nothing() -> None:
 def test_a_negative_count_has_no_price() -> None:
     assert cost_of(Usage(input_tokens=-5, output_tokens=1), PRICES) is None
     assert cost_of(Usage(input_tokens=5, output_tokens=1, cached_tokens=-1), PRICES) is None
-
-
-def test_a_sum_with_something_unknown_is_not_known() -> None:
-    assert total_cost([]) == 0.0
-    assert total_cost([0.25, 0.0, 0.5]) == 0.75
-    assert total_cost([0.25, None]) is None
 
 
 @pytest.mark.parametrize(

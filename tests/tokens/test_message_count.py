@@ -25,7 +25,7 @@ from sightline.model.parts import (
 )
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.message_count import LONGEST, MessageCounter, ToolCounter, declaration, declarations
+from sightline.tokens.estimator import LONGEST, MessageCounter, ToolCounter, declaration, declarations
 from sightline.tokens.text_count import TextCounter
 from tests.picture_files import png
 
@@ -98,7 +98,7 @@ def test_an_inline_file_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None
     counting = counter()
     report = Document(source=Inline("application/pdf", "JVBERi0xLjQ="))
     first = counting.part(report)
-    monkeypatch.setattr("sightline.tokens.message_count.count_media", None)
+    monkeypatch.setattr("sightline.tokens.estimator.count_media", None)
     assert counting.part(report) == first
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, amount_needed
+from sightline.wire.cache import BoundedCache
 
 Metric: TypeAlias = Literal["requests", "tokens"]
 Count: TypeAlias = tuple[float, int, int]
@@ -126,10 +127,6 @@ class SlidingWindow:
             self._tokens -= gone.tokens
 
 
-_MINUTE_STEP = 1.0
-_DAY_STEP = 300.0
-_MOST_OBSERVATIONS = 32
-_BY_TOKEN = ("tokens", "input_tokens")
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
@@ -165,7 +162,8 @@ class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
         need = amount_needed(reported.counted, tokens)
         if reported.limit is not None:
             need = min(need, int(reported.limit))
-        spent = self.requests if reported.counted == "requests" else self.tokens if reported.counted in _BY_TOKEN else 0
+        is_by_token = reported.counted in ("tokens", "input_tokens")
+        spent = self.requests if reported.counted == "requests" else self.tokens if is_by_token else 0
         rate = (
             (reported.limit - reported.remaining) / reported.reset
             if reported.refills and reported.limit and reported.reset
@@ -198,9 +196,9 @@ class Account:
     """
 
     def __init__(self) -> None:
-        self.minute = SlidingWindow(MINUTE, _MINUTE_STEP)
-        self.day = SlidingWindow(DAY, _DAY_STEP)
-        self.observations: dict[tuple[Counted, float | None], AllowanceObservation] = {}
+        self.minute = SlidingWindow(MINUTE, step=1.0)
+        self.day = SlidingWindow(DAY, step=300.0)
+        self.observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
@@ -229,11 +227,7 @@ class Account:
                 seen.tokens = max(0, seen.tokens + tokens)
 
     def observe(self, seen: AllowanceObservation) -> None:
-        key = seen.allowance.counted, seen.allowance.window
-        self.observations.pop(key, None)
-        self.observations[key] = seen
-        if len(self.observations) > _MOST_OBSERVATIONS:
-            del self.observations[next(iter(self.observations))]
+        self.observations.put((seen.allowance.counted, seen.allowance.window), seen)
 
     def limits(self, facts: Facts | None) -> RateLimits:
         known = RateLimits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else RateLimits()
@@ -251,7 +245,7 @@ class Account:
 
     def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
         """Whether the provider's own number of what is left still holds for this limit."""
-        seen = self.observations.get((metric, window))
+        seen = self.observations.peek((metric, window))
         return seen is not None and seen.allowance.remaining is not None and now < seen.ends
 
     def mark_saved(self) -> None:
