@@ -253,6 +253,25 @@ def test_what_fits_no_member_of_a_union_is_reported(tree: dict[str, object], mes
     assert [(problem.message, problem.hint) for problem in problems] == [(message, hint)]
 
 
+class Patch(msgspec.Struct, kw_only=True):
+    title: Annotated[str, msgspec.Meta(min_length=1)] | msgspec.UnsetType = msgspec.UNSET
+    parent: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def test_a_reader_may_keep_null_apart_from_a_missing_key() -> None:
+    reader = Notes()
+    assert reader.read({"parent": None}, Patch) == Patch()
+    reader.keeps_null = True
+    assert reader.read({"parent": None}, Patch) == Patch(parent=None)
+    assert reader.seen == []
+    reader.read({"title": None}, Patch)
+    reader.read({"title": ""}, Patch)
+    assert [message for _, message, _ in reader.seen] == [
+        "title must be text, not nothing",
+        "title must be text, not empty text",
+    ]
+
+
 def test_keys_have_hints_and_authors_have_keys_of_their_own() -> None:
     reader = Notes()
     assert reader.read({"colour": "red", "x-mine": 1}, Strict, ("it",)) is None

@@ -26,6 +26,7 @@ from sightline.model.report import Loss
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, FactEntry
 from sightline.store.summary import Summary
+from sightline.web.bodies import Query
 from sightline.workbench.exchange_views import body_sha256, fact_shown, line, original_sha256, reply_of, view
 from sightline.workbench.exchanges import Exchanges
 from tests.desk_stage import DeskStage, desk_stage
@@ -57,7 +58,7 @@ def over(store: ListStore) -> Exchanges:
 
 
 def listed(store: ListStore, query: str) -> list[str]:
-    found = asyncio.run(over(store).list_exchanges(query))["exchanges"]
+    found = asyncio.run(over(store).list_exchanges(Query(query)))["exchanges"]
     return [each["id"] for each in json.loads(json.dumps(found))]
 
 
@@ -108,31 +109,31 @@ def test_one_exchange_is_told_in_short(store: ListStore) -> None:
     ],
 )
 def test_bodies_are_exact(store: ListStore, query: str, body: bytes) -> None:
-    answer = asyncio.run(over(store).body("x_1", query))
+    answer = asyncio.run(over(store).body("x_1", Query(query)))
     assert (answer.status, answer.body) == (200, body)
     assert b"html" not in dict(answer.headers)[b"content-type"]
 
 
 def test_a_body_that_nobody_knows_is_refused(store: ListStore) -> None:
     with pytest.raises(Fault) as caught:
-        asyncio.run(over(store).body("x_1", "of=thoughts"))
+        asyncio.run(over(store).body("x_1", Query("of=thoughts")))
     assert caught.value.code is Code.INVALID_REQUEST
     for query in ("", "of=held"):
         with pytest.raises(Fault) as caught:
-            asyncio.run(over(store).body("x_9", query))
+            asyncio.run(over(store).body("x_9", Query(query)))
         assert caught.value.status == 404
 
 
 def test_what_is_not_held_has_no_held_body(store: ListStore) -> None:
     with pytest.raises(Fault) as caught:
-        asyncio.run(over(store).body("x_1", "of=held"))
+        asyncio.run(over(store).body("x_1", Query("of=held")))
     assert caught.value.status == 409
 
 
 def test_a_body_that_the_record_has_forgotten_is_not_found(store: ListStore) -> None:
     store.entries = [each for each in store.entries if isinstance(each, FactEntry)]
     with pytest.raises(Fault) as caught:
-        asyncio.run(over(store).body("x_1", ""))
+        asyncio.run(over(store).body("x_1", Query("")))
     assert caught.value.status == 404
 
 

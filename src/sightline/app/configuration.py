@@ -34,7 +34,7 @@ class Configuration:
 
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is set in the environment, or the provider needs none."""
-        return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
+        return provider.has_key(self.environment)
 
     def choice(self, wanted: str) -> ModelChoice:
         """The model to use: the one named, else the configured one, else one that can answer."""

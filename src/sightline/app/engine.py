@@ -30,7 +30,7 @@ from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
-    from sightline.exchange.hub import Hear, Hub, Record
+    from sightline.exchange.hub import Hub, Record
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.prepare import Prepared
@@ -185,13 +185,6 @@ def relay_of(
         own=own,
         holds=holds,
     )
-
-
-def hearing(store: "Store") -> "Hear | None":
-    """Where to report what replies say, if this store takes it."""
-    from sightline.store.sqlite import SqliteStore
-
-    return store.hear if isinstance(store, SqliteStore) else None
 
 
 def _also(record: "Record", export: "Record") -> "Record":
@@ -399,5 +392,5 @@ async def open_relay(
         relay, hub = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
-        hub.hear = hearing(record)
+        hub.hear = record.hear
         yield relay, record

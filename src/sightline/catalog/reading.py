@@ -5,7 +5,8 @@ It is driven by the types of the structs, so a field that is added there can be 
 - `str`, `int`, `float`, `bool`, `Literal`, tuples, dictionaries, structs and dataclasses as in msgspec; `Json` is any
   value. The bounds and patterns of `Meta` hold, and its `description` is what messages say is expected.
 - A union is read by the shape of the value (`str | tuple[str, ...]`), several structs by their tag.
-- Null is the same as a missing key. A missing key has its default, or is a mistake where there is none.
+- Null is the same as a missing key, unless the reader keeps it. A missing key has its default, or is a mistake where
+  there is none.
 - `key(aliases=…, hint=…)`, `REST` and `SELF` annotate one field.
 - A struct may say what to write: `EXAMPLE` where something else is written, `KEY_HINTS` for keys that it does not have.
 
@@ -163,6 +164,9 @@ class TypedReader(ABC):
     own_prefix = ""
     """Keys that begin so are the author's own, and are skipped. Empty: there are none."""
 
+    keeps_null = False
+    """Whether null is a value of its own, for types that have it, and a mistake for the others."""
+
     @abstractmethod
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
         """Take one problem of the value at this path, or of the key itself (`is_key`)."""
@@ -185,6 +189,8 @@ class TypedReader(ABC):
         return None if result is _WRONG else cast(T, result)
 
     def _value(self, given: Any, kind: inspect.Type, path: Path) -> object:
+        if given is None and self.keeps_null and _takes_null(kind):
+            return None
         members = _members_of(kind)
         match members[0]:
             case inspect.AnyType():
@@ -208,12 +214,17 @@ class TypedReader(ABC):
             case member if not _is_within(value, member):
                 return self._wrong(value, kind, path)
             case inspect.VarTupleType(item_type=item):
-                read = [self._value(each, item, (*path, index)) for index, each in enumerate(value)]
-                return tuple(member for member in read if member is not _WRONG)
+                return self._list(value, item, path)
             case inspect.FloatType():
                 return float(value)
             case _:
                 return value
+
+    def _list(self, value: list[Any], item: inspect.Type, path: Path) -> object:
+        if isinstance(item, inspect.StrType) and all(type(each) is str for each in value):
+            return tuple(value)  # the page may send 200,000 ids: 7 ms instead of 480
+        read = [self._value(each, item, (*path, index)) for index, each in enumerate(value)]
+        return tuple(member for member in read if member is not _WRONG)
 
     def _read_tagged(
         self,
@@ -252,7 +263,7 @@ class TypedReader(ABC):
                     self.unknown_key(name, names, path, kind)
                 continue
             field = fields[names[name]]
-            if self.content(member) is None and not isinstance(field.type, inspect.AnyType):
+            if not self.keeps_null and self.content(member) is None and not isinstance(field.type, inspect.AnyType):
                 continue
             if field.name in written and _extra(field.type, "first_wins", False):
                 continue
@@ -335,6 +346,10 @@ def _members_of(kind: inspect.Type) -> list[inspect.Type]:
             return [kind]
 
 
+def _takes_null(kind: inspect.Type) -> bool:
+    return isinstance(kind, inspect.UnionType) and any(isinstance(each, inspect.NoneType) for each in kind.types)
+
+
 def _has_shape(value: object, kind: inspect.Type) -> bool:
     match kind:
         case inspect.StructType() | inspect.DictType():
@@ -383,8 +398,8 @@ def _is_within(value: Any, kind: inspect.Type) -> bool:
     match kind:
         case inspect.VarTupleType(min_length=least, max_length=most):
             return len(value) >= (least or 0) and (most is None or len(value) <= most)
-        case inspect.StrType(pattern=pattern):
-            return pattern is None or re.search(pattern, value) is not None
+        case inspect.StrType(pattern=pattern, min_length=least):
+            return len(value) >= (least or 0) and (pattern is None or re.search(pattern, value) is not None)
         case inspect.IntType() | inspect.FloatType():
             # The outer bounds are TOML's own for whole numbers; infinity and not-a-number fail them.
             return (

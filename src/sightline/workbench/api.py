@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sightline.errors import Code, Fault
 from sightline.web import replies
 from sightline.web.asgi import AsgiScope, Receive, WebResponse
+from sightline.web.bodies import Query
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Replays
@@ -38,15 +39,15 @@ class Api:
         self._routes = Routes(
             {
                 "exchanges": {
-                    "GET": lambda call: exchanges.list_exchanges(call.query),
+                    "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
                     "POST": lambda call: documents.open(call.receive),
                 },
-                "exchanges/*": {"GET": lambda call: showing.view(call.name, call.query)},
-                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, call.query)},
+                "exchanges/*": {"GET": lambda call: showing.view(call.name, Query(call.query))},
+                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
-                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, call.query)},
+                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},
                 "exchanges/*/replay": {"POST": lambda call: replays.start(call.name, call.receive)},
-                "filter": {"GET": lambda call: filtering.describe(call.query)},
+                "filter": {"GET": lambda call: filtering.describe(Query(call.query))},
                 "about": {"GET": lambda _call: tell_about()},
                 **_deciding(deciding),
                 **_intercepting(interceptions),
@@ -80,7 +81,7 @@ def _deciding(deciding: HoldDecisions | None) -> Calls:
         return deciding.waiting
 
     return {
-        "exchanges/*/edits": {"POST": lambda call: deciding.edit(call.name, call.query, call.receive)},
+        "exchanges/*/edits": {"POST": lambda call: deciding.edit(call.name, Query(call.query), call.receive)},
         "exchanges/*/release": {"POST": lambda call: deciding.release(call.name, call.receive)},
         "exchanges/*/drop": {"POST": lambda call: deciding.drop(call.name, call.receive)},
         "exchanges/*/answer": {"POST": lambda call: deciding.answer(call.name, call.receive)},

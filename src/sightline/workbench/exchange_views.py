@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterable
 from typing import TypeAlias
-from urllib.parse import parse_qs
 
 import msgspec
 
@@ -42,7 +41,7 @@ from sightline.model.usage import Usage
 from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
-from sightline.web.bodies import one
+from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode
 from sightline.workbench.shapes import (
@@ -200,9 +199,9 @@ class Showing:
 
     # --- the view ---
 
-    async def view(self, exchange: str, query: str = "") -> Shown:
+    async def view(self, exchange: str, query: Query | None = None) -> Shown:
         """Everything about one exchange; with `frames=0` without the bytes of its answer."""
-        has_frames = one(parse_qs(query), "frames") != "0"
+        has_frames = query is None or query.text("frames") != "0"
         facts = await self._records.facts(exchange)
         summary = await self._records.summary(exchange, facts)
         shown: Shown = {**view(summary, facts, has_frames=has_frames)}
@@ -279,10 +278,10 @@ class Showing:
 
     # --- differences ---
 
-    async def diff(self, exchange: str, query: str) -> Diff:
+    async def diff(self, exchange: str, query: Query) -> Diff:
         """Compare section by section with what came (`original`), with the request before it (`previous`), or with
         another exchange."""
-        against = one(parse_qs(query), "against") or "original"
+        against = query.text("against") or "original"
         hold = self._holds.find(exchange)
         look = await (self._viewing.view_hold(hold) if hold is not None else self._look_at_record(exchange))
         draft = look.draft

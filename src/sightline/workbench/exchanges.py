@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
-from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,7 +21,7 @@ from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies
 from sightline.web.asgi import Receive, WebResponse
-from sightline.web.bodies import one, read_body
+from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterError, FilterShown, cursor, mistake, offer
 from sightline.wire.jsontext import decode
 from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of
@@ -50,23 +49,22 @@ class Exchanges:
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
-    async def list_exchanges(self, query: str) -> JsonObject:
+    async def list_exchanges(self, query: Query) -> JsonObject:
         """The exchanges that match a filter, newest first."""
-        parameters = parse_qs(query, keep_blank_values=True)
-        wanted = parse(one(parameters, "filter"))
-        limit = _limit(one(parameters, "limit"))
+        wanted = parse(query.text("filter"))
+        limit = _limit(query.text("limit"))
         await self._records.store.settle()
-        found = await self._records.store.find(wanted, now=self._now(), before=one(parameters, "before"), limit=limit)
+        found = await self._records.store.find(wanted, now=self._now(), before=query.text("before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
 
     async def summary(self, exchange: str) -> Summary:
         """The summary of one exchange."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
-    async def body(self, exchange: str, query: str) -> WebResponse:
+    async def body(self, exchange: str, query: Query) -> WebResponse:
         """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
         any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
-        named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
+        named = query.text("of") or "sent"
         if named == "held":
             return await self._body_of_hold(exchange)
         hold = None if self._holds is None else self._holds.find(exchange)
@@ -129,14 +127,13 @@ class Filtering:
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
 
-    async def describe(self, query: str) -> FilterShown:
+    async def describe(self, query: Query) -> FilterShown:
         """Describe the filter in a query. `at` is the cursor, by default at the end."""
-        parameters = parse_qs(query, keep_blank_values=True)
-        text, scope = one(parameters, "text"), _SCOPES.get(one(parameters, "for"))
+        text, scope = query.text("text"), _SCOPES.get(query.text("for"))
         if scope is None:
             hint = "for is traffic or rules."
             raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
-        at = cursor(text, one(parameters, "at"))
+        at = cursor(text, query, "at")
         offers = completions(text, at, scope=scope, known=await self._values_in_use())
         error = _error(text, scope)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))

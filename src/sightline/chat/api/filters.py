@@ -74,7 +74,7 @@ class Filters:
         """Whether a text is valid, and the completions at its cursor."""
         history = await self._chat.load()
         text = query.text("text")
-        at = cursor(text, query.text("cursor"))
+        at = cursor(text, query, "cursor")
         error = self._error(text)
         offers = islice(self._offers(text, at, history), MOST)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
