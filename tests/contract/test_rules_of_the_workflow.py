@@ -6,7 +6,7 @@ Section 7 and what follows is in `test_rules_of_the_budget.py`.
 import msgspec
 import pytest
 
-from sightline.chat.core.compaction import compaction_fact
+from sightline.chat.core.rewriting import compaction_fact
 from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,

@@ -13,7 +13,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.cli.clients import CLIENTS
 from sightline.wire.call import HttpRequest
-from sightline.workbench.about import Providers, about
+from sightline.workbench.api import Providers, about
 from tests.background import upstream_in_background
 from tests.desk_stage import JSON, SSE, DeskStage, desk_stage
 from tests.gateway_server import Served, served

@@ -1,5 +1,7 @@
 """Help while the user types a filter: where it is wrong, and completions, with places in UTF-16 units."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from sightline.errors import Fault
@@ -41,6 +43,15 @@ def mistake(text: str, fault: Fault) -> FilterError:
     size = max(1, _units(text[column - 1 : column - 1 + length]))
     message = fault.message.partition(": ")[2] if place else fault.message
     return FilterError(message, start + 1, size, fault.hint.partition("\n")[0])
+
+
+def error_in(text: str, parse: Callable[[], object]) -> FilterError | None:
+    """The error that parsing a text gives; None if it is valid."""
+    try:
+        parse()
+    except Fault as fault:
+        return mistake(text, fault)
+    return None
 
 
 def offer(text: str, completion: Completion) -> Offer:

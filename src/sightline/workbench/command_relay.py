@@ -124,6 +124,10 @@ class CommandCalls:
     def __init__(self, relays: CommandRelays) -> None:
         self._relays = relays
 
+    async def close(self, grace: float) -> None:
+        """Let requests under way finish within so many seconds."""
+        await self._relays.close(grace)
+
     async def wait(self, receive: Receive, send: Send) -> None:
         """Report how long a request must wait."""
         try:

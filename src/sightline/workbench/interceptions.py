@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from sightline.catalog.reading import REST
 from sightline.editing.masks import Mask
 from sightline.editing.operations import Keep, operation
 from sightline.errors import Code, Fault
@@ -23,10 +24,12 @@ from sightline.workbench.shapes import Changed, HoldDecided, Intercepting
 class _Release(msgspec.Struct, frozen=True):
     body_sha256: Annotated[str, msgspec.Meta(min_length=1)]
     keep: Keep | None = None
+    others: Annotated[JsonObject, REST] = {}
 
 
 class _Drop(msgspec.Struct, frozen=True):
     reason: str = ""
+    others: Annotated[JsonObject, REST] = {}
 
 
 class _Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

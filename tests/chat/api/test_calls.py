@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sightline.chat.api import shapes
-from sightline.chat.api.bodies import MarkWanted, SendWanted, TopicChangeWanted
 from sightline.chat.api.refusals import OWN_CODES, not_there, refusal, refusing, wrong_text
+from sightline.chat.api.shapes import MarkWanted, SendWanted, TopicChangeWanted
 from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.filters.parsing import parse

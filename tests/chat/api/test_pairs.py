@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from sightline.chat.core.exports import to_json
 from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.imports.maichat import to_json
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text

@@ -51,7 +51,6 @@ ROUNDS = ChatAnswer(
 
 def test_an_answer_is_words_thinking_tools_and_sources() -> None:
     assert ROUNDS.text == "I look it up.\n\nIt is blue."
-    assert ROUNDS.thinking == "let me see"
     assert ROUNDS.tools == ("look_up",)
     assert ROUNDS.citations == (SOURCE,)
 

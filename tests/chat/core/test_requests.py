@@ -4,7 +4,7 @@ import pytest
 from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, has_rounds, messages_of, question, takes_rounds
+from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, messages_of, question
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -81,8 +81,6 @@ def test_rounds_with_tools_go_along_whole() -> None:
         ("tool", (RESULT,)),
         ("assistant", (Text("so"),)),
     ]
-    assert has_rounds(pair)
-    assert not has_rounds(MessagePair(id="a"))
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_left_out() -> None:
@@ -120,12 +118,6 @@ def test_what_the_model_was_told_beside_results_goes_with_them_or_not_at_all() -
     pair = said(assistant(CALL), tool(RESULT), beside, assistant(Text("so")))
     assert [role for role, _ in spoken(pair)] == ["user", "assistant", "tool", "user", "assistant"]
     assert [role for role, _ in spoken(pair, with_rounds=False)] == ["user", "assistant"]
-
-
-def test_who_takes_rounds_without_tools() -> None:
-    assert takes_rounds("openai-chat", has_tools=False)
-    assert not takes_rounds("anthropic", has_tools=False)
-    assert takes_rounds("anthropic", has_tools=True)
 
 
 def test_thinking_goes_along_beside_calls_to_the_one_who_sealed_it() -> None:

@@ -10,8 +10,8 @@ from sightline.chat.core.facts import PairsDeleted
 from sightline.chat.core.pair import text_answer
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import Delivered
-from sightline.chat.service.answer_progress import SendTracing, revise
 from sightline.chat.service.blocks import CallBlock, blocks_of
+from sightline.chat.service.live_answer import SendTracing, revise
 from sightline.editing.comparing import SectionChange
 from sightline.editing.operations import SetText
 from sightline.errors import Code, Fault

@@ -15,8 +15,7 @@ from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked, Pai
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.chat import Chat
-from sightline.chat.service.chat_log import Preferences, SavedFilter
+from sightline.chat.service.chat import Chat, Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.model.message import Message

@@ -5,7 +5,7 @@ import pytest
 from sightline.chat.core.facts import PairAnswered, PairEdited, PairsStarred
 from sightline.chat.core.pair import text_answer
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.chat_log import (
+from sightline.chat.service.chat import (
     FACT_FORMAT,
     MOST_FILTERS,
     PREFERENCES_FORMAT,

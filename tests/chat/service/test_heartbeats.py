@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sightline.chat.service import heartbeats as module
-from sightline.chat.service.heartbeats import SILENCE, Heartbeats
+from sightline.chat.service import chat as module
+from sightline.chat.service.chat import SILENCE, Heartbeats
 from sightline.errors import Code, Fault
 from tests.chat.service.chat_stage import Lines
 

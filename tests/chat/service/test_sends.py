@@ -7,7 +7,7 @@ import pytest
 
 from sightline.chat.core.facts import PairsStarred
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.chat import Preferences
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, Budgeted, ExchangeCancelled, Received
 from sightline.model.parts import Text

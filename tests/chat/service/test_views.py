@@ -21,7 +21,7 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
-from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
 from sightline.evals.service.progress import Telling

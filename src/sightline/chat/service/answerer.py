@@ -15,7 +15,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_answer import RunTools, ToolOpener
+from sightline.agent.service.run_answer import ToolOpener
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import KeptRules
 from sightline.errors import Code, Fault
@@ -51,7 +51,7 @@ Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 async def measure(engine: Engine, final: Prepared) -> Estimate:
     """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
     try:
-        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore_attempt)
+        return await engine.measure_prompt(final, asks_provider=False, tried=_ignore)
     except Fault:  # the embedded model does not start, which the send will say
         return engine.estimate(final)
 
@@ -150,8 +150,8 @@ class DirectAnswerer:
         reply = await self.engine.ask(
             wanted.prepared,
             on_event=on_event,
-            tried=_ignore_attempt,
-            paused=_ignore_wait,
+            tried=_ignore,
+            paused=_ignore,
             session=SESSION,
             hold=wanted.hold,
             waits=False,
@@ -163,12 +163,8 @@ class DirectAnswerer:
         return AnswerResult(reply)
 
 
-def _ignore_attempt(_attempt: AttemptStarted) -> None:
-    """The record has it."""
-
-
-def _ignore_wait(_wait: Wait) -> None:
-    """It never waits here."""
+def _ignore(_value: AttemptStarted | Wait) -> None:
+    """The record has each attempt, and a chat's request never waits here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +187,32 @@ class ToolAnswerer:
         tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
-        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, on_event, on_recorded)), run)
+        prepared = wanted.prepared
+        kept = () if self.kept is None else self.kept.of(tools.places)
+        rules = (*tools.rules, *(each.rule for each in kept))
+        work = self.runner.run(
+            prepared.request,
+            prepared.choice,
+            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
+            tools,
+            hooks=tools.hooks,
+            session=SESSION,
+            run=run,
+            on_event=on_event,
+            on_recorded=on_recorded,
+            is_stepping=wanted.step,
+            opening=Opening(
+                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
+            ),
+            origin={
+                "kind": "chat",
+                "pair": wanted.pair,
+                "toolsets": list(wanted.toolsets),
+                "conversation": wanted.conversation,
+            },
+            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
+        )
+        return answer_result_of(await self._driven(run, work), run)
 
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
@@ -250,35 +271,6 @@ class ToolAnswerer:
 
     def _so_far(self, run: str) -> tuple[Message, ...]:
         return tuple(messages_of(self.runner.so_far(run)))
-
-    async def _run(
-        self, wanted: AnswerRequest, tools: RunTools, run: str, on_event: EventObserver, on_recorded: FactObserver
-    ) -> FinishedRun:
-        prepared = wanted.prepared
-        kept = () if self.kept is None else self.kept.of(tools.places)
-        rules = (*tools.rules, *(each.rule for each in kept))
-        return await self.runner.run(
-            prepared.request,
-            prepared.choice,
-            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
-            tools,
-            hooks=tools.hooks,
-            session=SESSION,
-            run=run,
-            on_event=on_event,
-            on_recorded=on_recorded,
-            is_stepping=wanted.step,
-            opening=Opening(
-                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
-            ),
-            origin={
-                "kind": "chat",
-                "pair": wanted.pair,
-                "toolsets": list(wanted.toolsets),
-                "conversation": wanted.conversation,
-            },
-            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
-        )
 
 
 def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:

@@ -96,11 +96,6 @@ def is_shown(part: Part) -> bool:
     return not isinstance(part, ToolResult | CacheBreakpoint | Opaque)
 
 
-def media_type_of(part: Media) -> str:
-    """What kind of bytes it has, as far as it says."""
-    return getattr(part.source, "media_type", "") or "application/octet-stream"
-
-
 def _media(part: Part) -> Iterator[Media]:
     if isinstance(part, Image | Audio | Document):
         yield part
@@ -136,7 +131,7 @@ def _block(part: Part, results: dict[str, ToolResult], numbers: dict[int, int]) 
             shown = None if result is None else _show_result(result, numbers)
             return CallBlock(part.id, part.name, part.arguments, shown)
         case Image() | Audio() | Document():
-            return MediaBlock(numbers[id(part)], media_type_of(part))
+            return MediaBlock(numbers[id(part)], getattr(part.source, "media_type", "") or "application/octet-stream")
         case ToolResult() | CacheBreakpoint() | Opaque():
             return None
         case unreachable:

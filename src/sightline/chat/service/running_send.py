@@ -1,7 +1,7 @@
 """One send while it is under way: the steps of the pure core, carried out one by one."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -9,7 +9,7 @@ import msgspec
 
 from sightline.agent.core.quota import quota_of
 from sightline.catalog.choose import ModelChoice
-from sightline.chat.core.facts import INTERRUPTED, PairAnswered, PairCancelled, PairFailed, RunJoined
+from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
 from sightline.chat.core.plan import SendPlan
 from sightline.chat.core.sending import (
@@ -23,10 +23,17 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.service.answer_progress import AnswerProgress, revise
-from sightline.chat.service.answerer import SESSION, Answerer, AnswerRequest, AnswerResult, conversation_in, measure
+from sightline.chat.service.answerer import (
+    SESSION,
+    Answerer,
+    AnswerRequest,
+    AnswerResult,
+    RunToResume,
+    conversation_in,
+    measure,
+)
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.live_answer import LiveAnswer, partial_of
+from sightline.chat.service.live_answer import AnswerProgress, LiveAnswer, partial_of, revise
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -83,7 +90,11 @@ class RunningSend(AnswerProgress):
         """Carry it out, from this step on."""
         has_ended = False
         try:
-            ending = await self._carry_out(step)
+            ending = await drive(
+                self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step
+            )
+            self.sent.telemetry = ending.telemetry
+            self._tracing.add(ending.telemetry[self._recorded :])
             self._deltas.close()
             self.sent.ending = ending
             await self._conclude(ending)
@@ -93,12 +104,6 @@ class RunningSend(AnswerProgress):
             self.paused = None
             if not has_ended and self._chat.history.sending == self.pair:
                 await self._chat.happen(PairFailed(self.pair, INTERRUPTED, self._partial("error")))
-
-    async def _carry_out(self, step: Step) -> SendEnding:
-        ending = await drive(self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step)
-        self.sent.telemetry = ending.telemetry
-        self._tracing.add(ending.telemetry[self._recorded :])
-        return ending
 
     async def _handle(self, step: Step) -> Outcome:
         self.sent.telemetry += step.telemetry
@@ -192,7 +197,15 @@ class RunningSend(AnswerProgress):
         answer = None
         if ending.kind == "delivered":
             assert self._result is not None
-            answer = self._answer(self._result, exchange)
+            given, clock = self._result, self._engine.clock
+            answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
+            answer = msgspec.structs.replace(
+                answer,
+                predicted=self._predicted,
+                seconds=clock.monotonic() - self._began,
+                run=given.run,
+                usage=given.usage if given.run else answer.usage,
+            )
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
             await self._chat.happen(PairAnswered(self.pair, answer))
@@ -203,13 +216,6 @@ class RunningSend(AnswerProgress):
         else:
             partial, reason = self._partial("cancelled"), self._reason
             await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
-
-    def _answer(self, given: AnswerResult, exchange: str) -> ChatAnswer:
-        clock = self._engine.clock
-        answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
-        seconds = clock.monotonic() - self._began
-        answer = msgspec.structs.replace(answer, predicted=self._predicted, seconds=seconds, run=given.run)
-        return msgspec.structs.replace(answer, usage=given.usage) if given.run else answer
 
     def _partial(self, finish: str) -> ChatAnswer | None:
         """The partial answer; that of a run has the results of its tools."""
@@ -225,3 +231,86 @@ async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | N
         return await person
     await wait_either(person, clock.sleep(seconds))
     return person.result() if person.done() else Resumed()
+
+
+class ResumedRun(AnswerProgress):
+    """Drives `run`. `fault` is why it could not be resumed."""
+
+    def __init__(self, pair: str, run: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer) -> None:
+        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, run=run)
+        self.fault: Fault | None = None
+        self._begun = asyncio.Event()
+
+    def resume(self, *, anyway: bool) -> None:
+        """It never waits for the account's limits as a question does."""
+        raise Fault(Code.USAGE, "no send is waiting", hint="The run is under way.", status=409)
+
+    async def wait_until_begun(self) -> None:
+        """Wait until it goes on; why it does not is a fault."""
+        await self._begun.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    async def run(self) -> None:
+        """Go on to the end of it."""
+        fact: ChatFact = PairFailed(self.pair, INTERRUPTED)
+        try:
+            fact = await self._run_to_end()
+        finally:
+            self._deltas.close()
+            if self._chat.history.sending == self.pair:
+                await self._chat.happen(fact)
+            self._begun.set()
+
+    async def _run_to_end(self) -> ChatFact:
+        resumption = RunToResume(self._run, self._begun.set, self._on_rounds)
+        try:
+            given = await self._abortable(self._answerer.resume_run(resumption, self._on_event, self._on_recorded))
+        except WorkInterrupted:
+            partial, reason = self._partial("cancelled"), self._reason
+            return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+        except Fault as fault:
+            if not self._begun.is_set():
+                self.fault = fault
+            if fault.code is Code.CANCELLED:
+                partial, reason = self._partial("cancelled"), fault.reason or "user"
+                return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+            return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
+        fact = ending_fact(self.pair, given, self._tracing.exchange, self._engine.clock.now())
+        if isinstance(fact, PairAnswered):
+            answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
+            fact = PairAnswered(self.pair, answer or fact.answer)
+        return fact
+
+    def _partial(self, finish: str) -> ChatAnswer | None:
+        """What has come; where it did not go on at all, what had come before."""
+        came = partial_of(self.so_far, finish, self._tracing.exchange, self._engine.clock.now())
+        before = self._chat.history.get(self.pair).answer
+        is_beginning = before is not None and before.run == self._run and before.is_partial
+        return before if came is None and is_beginning else came
+
+
+def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+    """How a pair ends whose run has come to this."""
+    answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
+    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage)
+    fault = given.reply.fault
+    if fault is None:
+        return PairAnswered(pair, answer)
+    if fault.code is Code.CANCELLED:
+        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange, fault.reason or "user")
+    return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
+
+
+async def ending_of_interrupted_pair(
+    answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str
+) -> ChatFact:
+    """How a pair ends whose process has gone: with what its run has come to, which may be all."""
+    given = await answering.result_of_run(run)
+    if given is None:
+        return ended
+    if given.reply.fault is None:
+        return ending_fact(ended.id, given, "", now())
+    answer = msgspec.structs.replace(answer_of(given.reply, rounds=given.rounds), run=run)
+    trouble = msgspec.structs.replace(ended.trouble, hint="Take its run up, ask again, or delete it.")
+    return msgspec.structs.replace(ended, trouble=trouble, partial=partial_of(answer, "error", "", now()))

@@ -14,8 +14,7 @@ from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.service.answerer import SESSION, Answerer
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.resumed_run import ResumedRun
-from sightline.chat.service.running_send import RunningSend, SendOrder, Steps
+from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -106,11 +105,9 @@ class Sends:
                 # Masks may change until it goes out, so the relay looks once more.
                 order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
-            history = self._chat.history
-            topic = history.get(replaces).topic if replaces else looking.view.topic
             pair = MessagePair(
                 id=self._chat.make_id(),
-                topic=topic,
+                topic=self._chat.history.get(replaces).topic if replaces else looking.view.topic,
                 model=looking.view.model,
                 user_text=text,
                 attachments=attachments,
@@ -132,7 +129,7 @@ class Sends:
                 choice = self._models.resolve(name)
                 through = self._views.through(looking, choice, name)
             fact = PairReasked(pair, name)
-            self._chat.history.check(fact)  # before anything else is thought about
+            self._chat.history.check(fact)  # before the plan is made
             plan = plan_of(through, earlier.user_text, earlier.attachments, before=pair)
             order = self._order(looking, plan, choice, hold=hold, step=step)
             steps, first = self._first(order, quota)
@@ -196,8 +193,8 @@ class Sends:
         if not self.sending:
             await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
         if self.sending or self._running is not None:
-            hint = "Wait for the answer, or stop it."
-            raise _conflict_fault("already_sending", "an answer is still on its way", hint)
+            hint, details = "Wait for the answer, or stop it.", {"code": "already_sending"}
+            raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:
         toolsets = looking.view.inherited.toolsets
@@ -215,11 +212,15 @@ class Sends:
             assert ending.fault is not None
             sent = order.looking.last = ViewSend("", order.looking.view)
             sent.ending, sent.telemetry = ending, ending.telemetry
-            raise _with_status(ending.fault) from None
+            fault = ending.fault
+            raise Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details) from None
         if isinstance(step, Pause) and (request == "ask" or step.wait.is_endless):
             last = step.telemetry[-1]
             tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
-            raise _must_wait(quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts))
+            limit = quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
+            details = {"code": "quota_wait", "line": limit.line, "can_go_at": limit.can_go_at}
+            hint = "Wait for it, or send it anyway."
+            raise Fault(Code.RATE_LIMITED, limit.line, hint=hint, status=429, details=details)
         return steps, step
 
     async def _start(
@@ -259,21 +260,3 @@ def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
     """The very request of a plan's first attempt."""
     left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
     return prepare(plan.prompt_without(left_out), choice)
-
-
-def _must_wait(quota: Quota) -> Fault:
-    return Fault(
-        Code.RATE_LIMITED,
-        quota.line,
-        hint="Wait for it, or send it anyway.",
-        status=429,
-        details={"code": "quota_wait", "line": quota.line, "can_go_at": quota.can_go_at},
-    )
-
-
-def _with_status(fault: Fault) -> Fault:
-    return Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details)
-
-
-def _conflict_fault(code: str, message: str, hint: str) -> Fault:
-    return Fault(Code.USAGE, message, hint=hint, status=409, details={"code": code})

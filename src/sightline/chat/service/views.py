@@ -73,21 +73,19 @@ class Models:
         return model_limit(choice.facts, limits)
 
     def sizer(self, choice: ModelChoice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
-        """Who counts for this model. It is the same one until something new was learned of the model."""
+        """The sizer of this model: the same one until something new is learned of the model."""
         how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
         key = choice.provider_name, choice.model, choice.dialect, *how
         lesson = self.memory.ratio(choice.provider_name, choice.model, tools=bool(tools))
         known = self._sizers.get(key)
         if known is None:
-            dialect = choice.dialect
-            base = base_instructions(choice.family, tools)
             sizer = Sizer(
                 choice.facts,
-                dialect=dialect,
+                dialect=choice.dialect,
                 settings=settings,
                 tools=tools,
                 calibration=lesson,
-                base_instructions=base,
+                base_instructions=base_instructions(choice.family, tools),
             )
         else:
             sizer = known[1] if known[0] == lesson else known[1].with_calibration(lesson)
