@@ -32,10 +32,6 @@ CATALOG = Catalog(
 TOLD = about("1.2", "http://127.0.0.1:7700", CATALOG, lambda provider: provider.key_env != "LOST_KEY")
 
 
-def test_the_server_says_what_it_is() -> None:
-    assert (TOLD.version, TOLD.address, TOLD.places) == ("1.2", "http://127.0.0.1:7700", ("traffic",))
-
-
 def test_models_are_those_that_would_get_an_answer() -> None:
     assert [(each.id, each.provider, each.context_window) for each in TOLD.models] == [
         ("large", "acme", 1000),

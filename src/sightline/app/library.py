@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeAlias
 
 from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.limits import Reached, RunLimits, total_usage
-from sightline.agent.core.rounds import FinishedRun, Round, Why
+from sightline.agent.core.rounds import Round, Why
 from sightline.agent.core.run import RunPlan
 from sightline.agent.service.approvers import Approval, Judging, deny_unattended
 from sightline.agent.tools.callables import Callables
@@ -112,7 +112,17 @@ async def run_async(
         )
     if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
         raise ended.reply.fault
-    return result_of(ended, name)
+    return RunResult(
+        text=ended.rounds[-1].text if ended.rounds else "",
+        why=ended.why,
+        rounds=ended.rounds,
+        usage=usage_of(ended.rounds),
+        cost=ended.spent.known_cost,
+        seconds=ended.spent.seconds,
+        run=name,
+        request=ended.request,
+        reached=ended.reached,
+    )
 
 
 def _blocking(call: Callable[P, Coroutine[None, None, RunResult]]) -> Callable[P, RunResult]:
@@ -132,21 +142,6 @@ def _blocking(call: Callable[P, Coroutine[None, None, RunResult]]) -> Callable[P
 
 run = _blocking(run_async)
 """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
-
-
-def result_of(ended: FinishedRun, run: str) -> RunResult:
-    """The result for a program."""
-    return RunResult(
-        text=ended.rounds[-1].text if ended.rounds else "",
-        why=ended.why,
-        rounds=ended.rounds,
-        usage=usage_of(ended.rounds),
-        cost=ended.spent.known_cost,
-        seconds=ended.spent.seconds,
-        run=run,
-        request=ended.request,
-        reached=ended.reached,
-    )
 
 
 def usage_of(rounds: Sequence[Round]) -> Usage:

@@ -64,7 +64,7 @@ from sightline.store.summary import PriceList
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.workbench.api import Api, Providers, about, calibration_calls
-from sightline.workbench.command_relay import CommandCalls, CommandRelays
+from sightline.workbench.command_relay import CommandCalls
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Documents, Exchanges, Replays
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
@@ -316,7 +316,7 @@ async def _live(
         chat=chat,
         runs=Runs(runner, toolsets, chat.service.sends.resume_run, Approvals(rules)),
         evals=evals,
-        commands=CommandCalls(_command_relays(loaded, means, relay, hub, aside)),
+        commands=_command_calls(loaded, means, relay, hub, aside),
         providers=Providers(
             loaded.catalog,
             loaded.has_key,
@@ -327,18 +327,16 @@ async def _live(
     )
 
 
-def _command_relays(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandRelays:
+def _command_calls(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:
     """What sends the requests of commands that run beside this server."""
-
     unrecorded = Hub(nowhere)
 
-    def make_relay(name: str, provider: Provider, environment: Mapping[str, str], *, is_recorded: bool) -> Relay:
+    def make_relay(name: str, provider: Provider, environment: Mapping[str, str], like: Relay) -> Relay:
         catalog = msgspec.structs.replace(loaded.catalog, providers={**loaded.catalog.providers, name: provider})
         other = replace(loaded, catalog=catalog, environment=environment)
-        holds = relay.holds if is_recorded else aside.holds
-        return relay_of(other, means, hub if is_recorded else unrecorded, holds, relay.own)
+        return relay_of(other, means, hub if like is relay else unrecorded, like.holds, relay.own)
 
-    return CommandRelays(
+    return CommandCalls(
         relay,
         aside,
         catalog=loaded.catalog,

@@ -80,7 +80,7 @@ def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 
 
 class _BodyReader(TypedReader):
     mapping = "an object"
-    keeps_null = True  # for some fields null and a missing key are different wishes
+    keeps_null = True  # of a topic, null means "inherited" and a missing key "as it is"
 
     def __init__(self) -> None:
         self.problems: list[tuple[str, str]] = []

@@ -1,10 +1,7 @@
-import msgspec
 import pytest
 
 from sightline.chat.core.facts import (
     AnswerSwapped,
-    ChatFact,
-    ChatImported,
     PairAnswered,
     PairAsked,
     PairCancelled,
@@ -21,28 +18,9 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.topics import Topic
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        PairAsked(MessagePair(id="a", user_text="why?"), replaces="b"),
-        PairsStarred(("a", "b"), 3),
-        ChatImported((Topic(id="t", name="T"),), (MessagePair(id="a"),)),
-    ],
-)
-def test_a_fact_can_be_kept_and_read_again(fact: ChatFact) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(fact), type=ChatFact) == fact
-
-
-def test_more_than_three_stars_are_no_fact() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"kind":"starred","ids":["a"],"star":4}', type=ChatFact)
-
 
 WAITING = MessagePair(id="a", user_text="why?", model="acme", state="sending")
 DONE = after(WAITING, PairAnswered("a", text_answer("so")))

@@ -39,8 +39,9 @@ def test_half_a_character_of_a_model_is_repaired_and_a_person_is_asked_to_correc
 @pytest.mark.parametrize(("form", "log"), [(FACT_FORMAT, "chat"), (PREFERENCES_FORMAT, "chat-preferences")])
 def test_a_line_that_cannot_be_decoded_is_named_by_log_and_number(form: FactFormat[object], log: str) -> None:
     with pytest.raises(Fault, match=f"line 7 of the log '{log}'") as caught:
-        form.decode(Line(7, 0.0, b"{"))
+        form.decode(Line(7, 0.0, b'{"kind": "sung", "id": "a"}' if log == "chat" else b"7"))
     assert caught.value.code is Code.CONFIG
+    assert "newer version" in caught.value.hint
 
 
 def test_what_was_set_goes_over_what_is_configured_also_where_it_is_the_default() -> None:

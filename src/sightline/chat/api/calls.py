@@ -128,7 +128,7 @@ class SendCalls:
     async def send(self, wanted: SendWanted) -> AskedShown:
         """Ask a question."""
         parts = parts_from_uploads(wanted.attachments)
-        await load_with(self._service.chat, filter(None, (wanted.replaces,)))
+        await load_with(self._service.chat, (wanted.replaces,) if wanted.replaces else ())
         pair = await self._service.sends.send(
             wanted.view,
             wanted.text,
@@ -144,10 +144,10 @@ class SendCalls:
     async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
         """Ask it again at its place."""
         await load_with(self._service.chat, (pair,))
-        options = {"hold": wanted.hold, "step": wanted.step}
-        return AskedShown(
-            await self._service.sends.reask(pair, wanted.view, model=wanted.model, quota=wanted.quota, **options)
+        new_pair = await self._service.sends.reask(
+            pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
         )
+        return AskedShown(new_pair)
 
     async def cancel(self) -> Versioned:
         """Cancel what is being sent; what has arrived stays."""
@@ -256,14 +256,12 @@ class ChatParts:
 def chat_calls(parts: ChatParts, records: Records) -> Calls:
     """All calls below `/api/chat`."""
     service = parts.service
-    filters, showing = Filters(service.chat, parts.zone, parts.models), PairShowing(service, parts.prices)
-    files, views, pairs = (
-        Files(service, filters),
-        ViewCalls(service, filters, showing),
-        PairCalls(service, showing, records),
-    )
+    filters = Filters(service.chat, parts.zone, parts.models)
+    showing = PairShowing(service, parts.prices)
+    views, pairs = ViewCalls(service, filters, showing), PairCalls(service, showing, records)
     sends, topics, compactions = SendCalls(service), TopicCalls(service, parts.toolsets), CompactionCalls(service)
-    preferences, commands = PreferenceCalls(service.chat, parts.settings), Commanding(service, filters)
+    preferences = PreferenceCalls(service.chat, parts.settings)
+    files, commands = Files(service, filters), Commanding(service, filters)
     calls: dict[str, dict[str, Handler]] = {
         "views/*": {
             "GET": lambda call: views.get(_name(call), Query(call.query)),

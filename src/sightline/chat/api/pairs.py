@@ -1,6 +1,6 @@
-"""Pairs over the API: as the page shows them, their files, and how the user edits and marks them."""
+"""Pairs and views over the API: as the page shows them, what would be sent, and how the user edits and marks pairs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -53,7 +53,8 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
-from sightline.chat.service.service import ChatService, SendPreview
+from sightline.chat.service.sends import SendPreview
+from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.prepare import Prepared
@@ -149,7 +150,12 @@ def _attachment(n: int, part: Part) -> AttachmentShown:
     return AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
-_MARKS = ("star", "flag", "topic", "hand")
+_MARKS: Mapping[str, Callable[..., ChatFact]] = {
+    "star": PairsStarred,
+    "flag": PairsFlagged,
+    "topic": PairsMoved,
+    "hand": PairsHandled,
+}
 
 
 class PairCalls:
@@ -239,17 +245,12 @@ class PairCalls:
 
 
 def _mark(wanted: MarkWanted) -> ChatFact:
-    given = [name for name in _MARKS if getattr(wanted, name) is not None]
+    given = [(name, value) for name in _MARKS if (value := getattr(wanted, name)) is not None]
     if len(given) != 1:
         hint = f"Give one of {', '.join(_MARKS)}."
         raise Fault(Code.INVALID_REQUEST, "it is one mark at a time", hint=hint, status=422)
-    if wanted.star is not None:
-        return PairsStarred(wanted.ids, wanted.star)
-    if wanted.flag is not None:
-        return PairsFlagged(wanted.ids, wanted.flag)
-    if wanted.topic is not None:
-        return PairsMoved(wanted.ids, wanted.topic)
-    return PairsHandled(wanted.ids, wanted.hand or "")
+    ((name, value),) = given
+    return _MARKS[name](wanted.ids, value)
 
 
 MOST_ROWS = 200

@@ -9,7 +9,7 @@ from sightline.chat.core.attachment import AttachmentKind
 from sightline.chat.core.pair import Flag, Hand, LifecycleState, Star
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.core.topics import ROOT, Parameters
+from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.service.blocks import Block
 from sightline.chat.service.chat import SavedFilter
 from sightline.errors import CancelReason
@@ -285,19 +285,10 @@ class ImportShown(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
 
-class TopicShown(msgspec.Struct, frozen=True, kw_only=True):
+class TopicShown(Topic, frozen=True, kw_only=True, omit_defaults=False, forbid_unknown_fields=False):
     """A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of
     pairs in it, and in it and all topics below."""
 
-    id: str
-    name: str
-    parent: str
-    system_prompt: str | None
-    instructions: str | None
-    model: str | None
-    style_directives: tuple[str, ...] | None
-    parameters: Parameters
-    toolsets: tuple[str, ...] | None
     path: tuple[str, ...]
     direct: int
     total: int

@@ -319,6 +319,7 @@ class Chat:
         task = asyncio.get_running_loop().create_task(self._facts.append(facts, check=self.history.check))
         self._appending.add(task)
         task.add_done_callback(self._appending.discard)
+        # The caller may be an HTTP call whose client has gone; what it began is finished all the same.
         changes = await asyncio.shield(task)
         assert changes  # a shared log is tried again after a conflict
         return changes[0]

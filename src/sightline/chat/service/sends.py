@@ -1,18 +1,20 @@
-"""Sending: one question at a time, from the view that it was asked in to the pair that it ends as."""
+"""Sending: one question at a time, from the view that it was asked in to the pair that it ends as; and the exact bytes
+of the next send, before it is sent."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from sightline.agent.core.quota import Quota, quota_of, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
-from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
-from sightline.chat.service.answerer import SESSION, Answerer
+from sightline.chat.core.sizing import question
+from sightline.chat.service.answerer import SESSION, Answerer, measure
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
@@ -22,6 +24,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.interception.final_body import refuse_other
 from sightline.exchange.prepare import Prepared, prepare
 from sightline.model.parts import Part
+from sightline.tokens.estimate import Estimate, exactly
 from sightline.tokens.ledger import READY
 from sightline.wire.cache import BoundedCache
 
@@ -238,6 +241,7 @@ class Sends:
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
         """Append the fact with which a pair begins to wait, with heartbeats for other processes."""
+        # Heartbeats first: a process that sees the pair waiting without one takes its sender for dead and ends it.
         await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)
@@ -260,3 +264,82 @@ def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
     """The very request of a plan's first attempt."""
     left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
     return prepare(plan.prompt_without(left_out), choice)
+
+
+@dataclass(frozen=True, slots=True)
+class SendPreview:
+    """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
+    those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
+
+    prepared: Prepared | None = None
+    included: int = 0
+    left_out_preflight: int = 0
+    estimate: Estimate | None = None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
+    what is planned for the question alone."""
+
+    estimate: Estimate
+    limit: int
+    fits: bool
+    line: str
+    prompt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Previews:
+    """Looks ahead by the same steps that a send takes, and sends nothing."""
+
+    views: Views
+    engine: Engine
+
+    async def preview(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+    ) -> SendPreview:
+        """The body of the next send from this view; `before` and `replaces` as a send has them."""
+        looking = await self.views.get(view)
+        text, attachments = self.views.mask_question(text, attachments)
+        try:
+            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+        except Fault as fault:
+            return SendPreview(trouble=trouble_of(fault))
+        left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
+        included = len(plan.items) - left_out
+        trouble, room = looking.trouble, plan.room
+        if trouble is None and plan.is_too_large:
+            trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
+        return SendPreview(
+            ready,
+            included,
+            left_out,
+            await measure(self.engine, ready),
+            None if trouble is None else trouble_of(trouble),
+        )
+
+    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
+        """How large the request with this question is: the preview's own number."""
+        looking = await self.views.get(view)
+        text, attachments = self.views.mask_question(text, attachments)
+        limit = looking.view.room.limit
+        if question(text, attachments) is None:
+            nothing = exactly(0, "nothing to send")
+            return Sized(nothing, limit, True, _line(nothing))
+        plan = plan_of(looking.view, text, attachments, replaces=replaces)
+        try:
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+            estimate = await measure(self.engine, ready)
+        except Fault:  # it cannot be written for this model, which the send will say
+            estimate = plan.prompt
+        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
+
+
+def _line(estimate: Estimate) -> str:
+    if estimate.is_exact:
+        return f"{estimate.tokens:,}"
+    band = max(estimate.high - estimate.tokens, estimate.tokens - estimate.low)
+    return f"~{estimate.tokens:,} ± {band:,}"

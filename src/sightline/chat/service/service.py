@@ -8,102 +8,20 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.chat.core.facts import CompactionUndone
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.pair import MessagePair, Trouble, answer_of, prompt_too_large, trouble_of
-from sightline.chat.core.plan import plan_of
+from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.core.rewriting import INSTRUCTION, Compaction, compaction_fact, compare, drafting
-from sightline.chat.core.sizing import ChatSettings, question
-from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in, measure
+from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.service.answerer import SESSION, Answerer, DirectAnswerer, conversation_in
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.running_send import ending_of_interrupted_pair
-from sightline.chat.service.sends import Sends, first_request
+from sightline.chat.service.sends import Previews, Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.exchange.prepare import Prepared, prepare
-from sightline.model.parts import Part
+from sightline.exchange.prepare import prepare
 from sightline.store.store import Logbook
-from sightline.tokens.estimate import Estimate, exactly
-
-
-@dataclass(frozen=True, slots=True)
-class SendPreview:
-    """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
-    those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
-
-    prepared: Prepared | None = None
-    included: int = 0
-    left_out_preflight: int = 0
-    estimate: Estimate | None = None
-    trouble: Trouble | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sized:
-    """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
-    what is planned for the question alone."""
-
-    estimate: Estimate
-    limit: int
-    fits: bool
-    line: str
-    prompt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Previews:
-    """Looks ahead by the same steps that a send takes, and sends nothing."""
-
-    views: Views
-    engine: Engine
-
-    async def preview(
-        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
-    ) -> SendPreview:
-        """The body of the next send from this view; `before` and `replaces` as a send has them."""
-        looking = await self.views.get(view)
-        text, attachments = self.views.mask_question(text, attachments)
-        try:
-            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
-            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
-        except Fault as fault:
-            return SendPreview(trouble=trouble_of(fault))
-        left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
-        included = len(plan.items) - left_out
-        trouble, room = looking.trouble, plan.room
-        if trouble is None and plan.is_too_large:
-            trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
-        return SendPreview(
-            ready,
-            included,
-            left_out,
-            await measure(self.engine, ready),
-            None if trouble is None else trouble_of(trouble),
-        )
-
-    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
-        """How large the request with this question is: the preview's own number."""
-        looking = await self.views.get(view)
-        text, attachments = self.views.mask_question(text, attachments)
-        limit = looking.view.room.limit
-        if question(text, attachments) is None:
-            nothing = exactly(0, "nothing to send")
-            return Sized(nothing, limit, True, _line(nothing))
-        plan = plan_of(looking.view, text, attachments, replaces=replaces)
-        try:
-            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
-            estimate = await measure(self.engine, ready)
-        except Fault:  # it cannot be written for this model, which the send will say
-            estimate = plan.prompt
-        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
-
-
-def _line(estimate: Estimate) -> str:
-    if estimate.is_exact:
-        return f"{estimate.tokens:,}"
-    band = max(estimate.high - estimate.tokens, estimate.tokens - estimate.low)
-    return f"~{estimate.tokens:,} ± {band:,}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-from sightline.chat.core.imports.reading import is_chatgpt, read_chatgpt
+from sightline.chat.core.imports.reading import read_chatgpt
 from sightline.chat.core.sizing import messages_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Thinking
@@ -106,10 +106,3 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
     assert answer is not None
     assert answer.citations == (Citation("https://a.example", "A", start=0, end=3),)
     assert gathered.notes == ("citations without an address were left out: 1", "citations of no words were left out: 1")
-
-
-def test_what_looks_like_it() -> None:
-    assert is_chatgpt([conversation()])
-    assert is_chatgpt(conversation())
-    assert not is_chatgpt([{"chat_messages": []}])
-    assert not is_chatgpt("text")

@@ -1,4 +1,4 @@
-from sightline.chat.core.imports.reading import is_claude, read_claude
+from sightline.chat.core.imports.reading import read_claude
 from sightline.chat.core.sizing import messages_of
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import write_request
@@ -83,10 +83,3 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
     for spoken in ("anthropic", "openai-chat", "openai-responses", "gemini"):
         request = Request(model="m", messages=messages_of(pair, spoken), options=Options(max_tokens=5))
         assert b"So." in write_request(request, spoken, Target(), Report())
-
-
-def test_what_looks_like_it() -> None:
-    assert is_claude([conversation()])
-    assert is_claude(conversation())
-    assert not is_claude([{"mapping": {}}])
-    assert not is_claude(None)

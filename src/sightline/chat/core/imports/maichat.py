@@ -37,11 +37,6 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     exchange: str = ""
 
 
-def is_maichat(document: Json) -> bool:
-    """Whether this looks like such an export."""
-    return isinstance(document, dict) and "pairs" in document
-
-
 def read_maichat(document: Json) -> Gathered:
     """Its pairs. Topics are made from their paths; our own export contains them."""
     holder = document if isinstance(document, dict) else {}
