@@ -14,7 +14,7 @@ from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import AnswerRequest, DirectAnswerer, RunToResume, answer_result_of
+from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume, answer_result_of
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
@@ -312,7 +312,7 @@ async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatSt
     assert prepared is not None
     heard, noted = list[StreamEvent](), list[FactEntry]()
     wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
-    given = await DirectAnswerer(stage.engine).answer(wanted, heard.append, noted.append)
+    given = await Answerer(stage.engine).answer(wanted, heard.append, noted.append)
     assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
     assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]
     assert len(noted) == 4
@@ -322,12 +322,12 @@ async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatSt
 @played()
 async def test_there_are_no_tools_without_a_runner(stage: ChatStage) -> None:
     with pytest.raises(Fault, match="no tools hands, feet here"):
-        await DirectAnswerer(stage.engine).tools(("hands", "feet"))
+        await Answerer(stage.engine).tools(("hands", "feet"))
     with pytest.raises(Fault, match="the run r_1 needs tools"):
-        await DirectAnswerer(stage.engine).resume_run(
+        await Answerer(stage.engine).resume_run(
             RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
         )
-    assert await DirectAnswerer(stage.engine).result_of_run("r_1") is None
+    assert await Answerer(stage.engine).result_of_run("r_1") is None
 
 
 def _heard(_event: StreamEvent) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -40,7 +40,7 @@ SESSION = "chat"
 
 
 def conversation_in(topic: str) -> str:
-    """The name of a chat for those who follow it from outside: each topic is a conversation of its own."""
+    """The name of the conversation in the record: each topic is one of its own."""
     return f"{SESSION}:{topic}" if topic else SESSION
 
 
@@ -81,8 +81,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunToResume:
-    """A run to resume. `begun` is called once it goes on, `went` with how
-    far it has come."""
+    """A run to resume. `begun` is called once it continues, `went` with its rounds so far."""
 
     run: str
     begun: Callable[[], None]
@@ -101,52 +100,20 @@ class AnswerResult:
     seconds: float | None = None
 
 
-class Answerer(Protocol):
-    """Gets answers. Cancelling it means that a person has aborted the send."""
-
-    async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """The tools as the model sees them; a fault if one of them is not available."""
-        ...
-
-    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Carry out the attempt. `on_event` gets each event, `on_recorded` each fact of its exchanges but frames."""
-        ...
-
-    async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
-    ) -> AnswerResult:
-        """Go on with a run; of one that has ended meanwhile, its answer."""
-        ...
-
-    async def result_of_run(self, run: str) -> AnswerResult | None:
-        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class DirectAnswerer:
-    """Answers by one request through the engine."""
+class Answerer:
+    """Answers by one request through the engine. Cancelling it means that a person has aborted the send."""
 
     engine: Engine
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """There are none."""
+        """The tools as the model sees them; a fault if one of them is not available. There are none here."""
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
-    ) -> AnswerResult:
-        """There are no runs either."""
-        hint = "Take it up where its tools are configured."
-        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
-
-    async def result_of_run(self, run: str) -> AnswerResult | None:
-        """There are no runs here."""
-        return None
-
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Ask once; the chat has seen to the account's limits before."""
+        """Carry out the attempt; the chat has waited for the account's limits before. `on_event` gets each event,
+        `on_recorded` each fact of its exchanges except frames."""
         reply = await self.engine.ask(
             wanted.prepared,
             on_event=on_event,
@@ -162,16 +129,27 @@ class DirectAnswerer:
         )
         return AnswerResult(reply)
 
+    async def resume_run(
+        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+    ) -> AnswerResult:
+        """Resume a run, and return the answer of one that has ended meanwhile. There are no runs here."""
+        hint = "Resume it where its tools are configured."
+        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
+
+    async def result_of_run(self, run: str) -> AnswerResult | None:
+        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself. None
+        if there is no such run."""
+        return None
+
 
 def _ignore(_value: AttemptStarted | Wait) -> None:
     """The record has each attempt, and a chat's request never waits here."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswerer:
-    """Questions without tools are asked as ever. `kept` is what a person has allowed for all runs."""
+class ToolAnswerer(Answerer):
+    """Answers by a run if the topic has tools. `kept` is what a person has allowed for all runs."""
 
-    engine: Engine
     runner: Runner
     open_tools: ToolOpener
     kept: KeptRules | None = None
@@ -183,7 +161,7 @@ class ToolAnswerer:
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Run until the model has answered. Aborting it leaves a run that can be resumed."""
         if not wanted.toolsets:
-            return await DirectAnswerer(self.engine).answer(wanted, on_event, on_recorded)
+            return await Answerer.answer(self, wanted, on_event, on_recorded)
         tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)

@@ -247,7 +247,7 @@ def _units(text: str) -> int:
 
 
 _BETWEEN = "\n\n"
-"""What stands between two pieces of a reasoning."""
+"""The separator of two pieces of a reasoning."""
 
 
 class LiveAnswer:
@@ -312,7 +312,7 @@ class LiveAnswer:
         return not self._rounds and not self._parts
 
     def _block(self, part: int) -> int:
-        """The number of the block that a part is; one that begins late stands where its number says."""
+        """The number of the block that a part is; one that begins late has the place of its number."""
         if part not in self._parts:
             self._parts.append(part)
             self._parts.sort()

@@ -385,7 +385,7 @@ class Chat:
             _LOG.warning("the chat could not be read: %s", fault.message)
 
     def _announce_facts(self, applied: Sequence[tuple[ChatFact, HistoryChange]]) -> None:
-        """The first fact stands for all: only an import appends several, and its first change says that it is wide."""
+        """Announce the first fact. Only an import appends several, and its first change is wide already."""
         fact, change = applied[0]
         seen = change if len(change.ids) <= _MOST_NAMED else HistoryChange(is_wide=True)
         self._notify_listeners(seen)
@@ -409,8 +409,8 @@ class Chat:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Without looking for garbage: all that is read is kept, and looking through it again and again takes the most
-    time. What is a lot is not looked through later either, which would hold up everything for a good while."""
+    """Without garbage collection: all that is read is kept, and searching it again and again would take most of the
+    time. A large history is excluded from later collections too, since each would block the event loop."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -80,13 +80,13 @@ class SendTracing:
         self.was_dropped = isinstance(entry.fact, Dropped)
 
     def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
-        """What belongs to the exchange that is about to begin. What came of the one before is added to that."""
+        """The telemetry of the exchange that is about to begin. The rest is recorded with the exchange before."""
         telemetry = tuple(telemetry)
         self.add(each for each in telemetry if each.stage not in _BEFORE)
         return tuple(self._plain(each) for each in telemetry if each.stage in _BEFORE)
 
     def add(self, telemetry: Iterable[SendTelemetry]) -> None:
-        """Add what came of the latest exchange; where there was none, nothing is on record of it."""
+        """Record the outcome of the latest exchange, if there was one."""
         for each in telemetry:
             if self.exchange:
                 budgeted = FactEntry(self.exchange, self._next, self._now(), Budgeted(self._plain(each)))
@@ -98,7 +98,7 @@ class SendTracing:
                     self._hub.owe([budgeted])
 
     def _plain(self, telemetry: SendTelemetry) -> JsonObject:
-        """As JSON. The messages stand with the attempt that they are of, and not again with what came of it."""
+        """As JSON. The messages are recorded with their attempt, and not again with its outcome."""
         if telemetry.stage not in _BEGINNINGS:
             telemetry = msgspec.structs.replace(telemetry, messages=())
         plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(telemetry).decode()))
@@ -106,7 +106,7 @@ class SendTracing:
 
 
 class AnswerProgress:
-    """The answer of `pair` as far as it has come. `paused` is what the account's limits make it wait for."""
+    """The answer of `pair` so far. `paused` is the limit of the account that it waits for."""
 
     def __init__(
         self, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer, dialect: str = "", run: str = ""
@@ -127,7 +127,7 @@ class AnswerProgress:
 
     @property
     def so_far(self) -> ChatAnswer:
-        """What has come of the answer."""
+        """The answer so far."""
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
     def cancel(self, reason: CancelReason = "user") -> None:
@@ -161,8 +161,8 @@ class AnswerProgress:
 async def revise(
     chat: Chat, pair: str, sent: tuple[str, ...], answer: ChatAnswer | None, changes: Changes
 ) -> ChatAnswer | None:
-    """Take these changes over into the pair and into those that were `sent` with it. The result is the answer, whose
-    rounds with tools may be among what was changed."""
+    """Apply these changes to the pair and to those that were `sent` with it. Returns the answer, of which rounds with
+    tools may have been changed too."""
     history = chat.history
     if not changes or not history.is_live(pair):
         return answer
@@ -186,8 +186,8 @@ Steps = Generator[Step, Outcome, SendEnding]
 
 @dataclass(frozen=True, slots=True)
 class SendOrder:
-    """What was decided before the send began, and nothing changes any more: not the plan, nor whom it is for. `first`
-    is the very request of the first attempt; with `expect_sha256` it is refused if it would go out as another body."""
+    """What was decided before the send began; none of it changes later. `first` is the exact request of the first
+    attempt. With `expect_sha256` it is refused if another body would be sent."""
 
     looking: Looking
     plan: SendPlan
@@ -197,6 +197,13 @@ class SendOrder:
     step: bool = False
     toolsets: tuple[str, ...] = ()
     expect_sha256: str = ""
+
+
+def quota_for(pause: Pause, choice: ModelChoice, engine: Engine) -> Quota:
+    """The limit of the account that makes a send wait."""
+    last = pause.telemetry[-1]
+    tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
+    return quota_of(engine.memory.ledger, choice.provider_name, choice.model, tokens, engine.clock.now(), choice.facts)
 
 
 class RunningSend(AnswerProgress):
@@ -292,7 +299,7 @@ class RunningSend(AnswerProgress):
         return await self._abortable(self._answerer.answer(wanted, self._on_event, self._on_recorded))
 
     async def _begin_run(self, run: str) -> None:
-        """The pair knows its run before that begins: who is there when this process is not must find it."""
+        """Record the run with its pair before it begins, so that another process finds it if this one ends."""
         self._run = run
         await self._chat.happen(RunJoined(self.pair, run))
 
@@ -312,18 +319,14 @@ class RunningSend(AnswerProgress):
     # --- a pause ---
 
     async def _pause(self, pause: Pause) -> Outcome:
-        clock, choice = self._engine.clock, self._order.choice
-        last = pause.telemetry[-1]
-        tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
-        ledger = self._engine.memory.ledger
-        self.paused = quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
+        self.paused = quota_for(pause, self._order.choice, self._engine)
         self._chat.announce(
             {"kind": "paused", "pair": self.pair, "line": self.paused.line, "can_go_at": self.paused.can_go_at}
         )
         self._resumed = asyncio.get_running_loop().create_future()
         seconds = None if pause.wait.is_endless else pause.wait.seconds
         try:
-            return await self._abortable(_wait_for_resume(self._resumed, seconds, clock))
+            return await self._abortable(_wait_for_resume(self._resumed, seconds, self._engine.clock))
         finally:
             self.paused = self._resumed = None
 

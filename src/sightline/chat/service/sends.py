@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sightline.agent.core.quota import Quota, quota_of, waiting_by
+from sightline.agent.core.quota import Quota, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
@@ -16,7 +16,7 @@ from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.sizing import question
 from sightline.chat.service.answerer import SESSION, Answerer, measure
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps
+from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps, quota_for
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -62,11 +62,11 @@ class Sends:
 
     @property
     def paused(self) -> Quota | None:
-        """What is waited for before the next attempt can go, if anything is."""
+        """The limit of the account that the next attempt waits for, if it waits."""
         return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
-        """What has come of the answer, while it comes."""
+        """The answer so far, while it arrives."""
         return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
@@ -93,10 +93,10 @@ class Sends:
         expect_sha256: str = "",
         quota: QuotaWish = "ask",
     ) -> str:
-        """Ask a new question; its pair is in the history when this returns. What `replaces` names is gone then.
+        """Ask a new question. When this returns, its pair is in the history, and the pair `replaces` is deleted.
 
-        A prompt that cannot fit, a limit of the account that is used up, or another body than the one that was looked
-        at (`expect_sha256`), is a fault, and nothing has happened.
+        Raises a fault, and changes nothing, if the prompt cannot fit, a limit of the account is used up, or the body
+        is not the one that the user looked at (`expect_sha256`).
         """
         async with self._starting:
             looking = await self._ready(view)
@@ -121,8 +121,8 @@ class Sends:
     async def reask(
         self, pair: str, view: str, *, model: str = "", hold: bool = False, step: bool = False, quota: QuotaWish = "ask"
     ) -> str:
-        """Ask the same question again where it stands, of this model or else of the same one. The answer that is there
-        stays until another has come, and behind that."""
+        """Ask the same question again at its place, of this model or else of the same one. The present answer stays
+        until a new one has arrived, and is kept behind it."""
         async with self._starting:
             looking = await self._ready(view)
             earlier = self._chat.history.get(pair)
@@ -139,10 +139,8 @@ class Sends:
             return await self._start(order, steps, first, fact, pair)
 
     async def resume_run(self, pair: str, run: str) -> bool:
-        """Let the run of a pair go on and become its answer; not where the pair is gone, or has that answer.
-
-        The run goes on when this returns; that it cannot is a fault.
-        """
+        """Resume the run of a pair, so that it becomes the pair's answer. False if the pair is deleted or has that
+        answer already. The run is under way when this returns; a fault if it cannot be resumed."""
         async with self._starting:
             history = await self._chat.load()
             if not history.is_live(pair):
@@ -161,7 +159,7 @@ class Sends:
         return True
 
     async def cancel(self) -> None:
-        """Break off what is under way; what has come of it is kept. The pair has ended when this returns."""
+        """Abort what is under way; what has arrived is kept. The pair has ended when this returns."""
         if self._running is None:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
@@ -169,13 +167,13 @@ class Sends:
         await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
-        """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
+        """End the wait for a limit of the account: check again whether it can be sent, or send it `anyway`."""
         if self._running is None:
             raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds, then break it off."""
+        """Let what is under way end within so many seconds, then abort it."""
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=grace)
@@ -204,7 +202,7 @@ class Sends:
         return SendOrder(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
 
     def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
-        """The send, brought to its first step; a fault where it does not get there."""
+        """The send at its first step; a fault if it does not get that far."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
         waiting = waiting_by(ledger, choice.provider_name, choice.model, clock.now, choice.facts)
         steps = sending(order.plan, waiting if request != "anyway" else lambda _tokens: READY)
@@ -218,9 +216,7 @@ class Sends:
             fault = ending.fault
             raise Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details) from None
         if isinstance(step, Pause) and (request == "ask" or step.wait.is_endless):
-            last = step.telemetry[-1]
-            tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
-            limit = quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
+            limit = quota_for(step, choice, self._engine)
             details = {"code": "quota_wait", "line": limit.line, "can_go_at": limit.can_go_at}
             hint = "Wait for it, or send it anyway."
             raise Fault(Code.RATE_LIMITED, limit.line, hint=hint, status=429, details=details)
@@ -261,7 +257,7 @@ class Sends:
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
-    """The very request of a plan's first attempt."""
+    """The exact request of a plan's first attempt."""
     left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
     return prepare(plan.prompt_without(left_out), choice)
 

@@ -182,8 +182,8 @@ def _context_of(view: View) -> tuple[int, str, ChatSettings]:
 
 
 class Looking:
-    """One page's view. `model` is the one that was selected, empty if none was; the one at hand is `view.model`,
-    and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
+    """One page's view. `model` is the selected model, empty if none was; the one that is asked is `view.model`, and
+    `choice` is its provider. `trouble` is why the topic's tools cannot be used."""
 
     def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
         self.id = name
@@ -226,10 +226,8 @@ class Views:
         model: str | None = None,
         topic: str | None = None,
     ) -> Looking:
-        """A new view, or another filter, model or topic in one that is there; None is as it is.
-
-        What `filter` says is read here unless its `expression` comes along. A fault leaves everything as it was.
-        """
+        """Make a view, or change the filter, model or topic of one; None leaves it as it is. `filter` is parsed unless
+        its `expression` is given. A fault leaves everything as it was."""
         history = await self._chat.load()
         self._chat.follow()
         if len(view) > _LONGEST_NAME:
@@ -288,7 +286,7 @@ class Views:
         return Looking(name, view, choice)
 
     async def _settle(self, looking: Looking) -> None:
-        """See to it that the view is counted for the model at hand, as is known by now, and with the topic's tools."""
+        """Count the view for its present model, with what is known of it by now and with the topic's tools."""
         tools = await self._tools(looking)
         view, settings = looking.view, self._chat.settings
         name, choice = self._at_hand(looking.model, view.inherited)
