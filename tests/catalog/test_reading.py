@@ -11,7 +11,8 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider, Route
-from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, type_of
+from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, read_value, type_of
+from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.settings import Settings
 
@@ -270,6 +271,18 @@ def test_a_reader_may_keep_null_apart_from_a_missing_key() -> None:
         "title must be text, not nothing",
         "title must be text, not empty text",
     ]
+
+
+def test_a_json_value_is_read_or_refused_with_all_that_does_not_fit() -> None:
+    wanted = {"subject": "the body", "hint": "Send a title.", "status": 422}
+    assert read_value({"title": "a"}, Patch, **wanted) == Patch(title="a")
+    assert read_value(None, Patch | None, **wanted) is None
+    with pytest.raises(Fault) as caught:
+        read_value({"titel": "a", "parent": 3}, Patch, **wanted)
+    assert caught.value.message == 'the body has no key "titel"; parent must be text, not 3'
+    assert (caught.value.hint, caught.value.status) == ('Did you mean "title"? Send a title.', 422)
+    with pytest.raises(Fault, match="the body must be an object, not a list"):
+        read_value([1], Patch, **wanted)
 
 
 def test_keys_have_hints_and_authors_have_keys_of_their_own() -> None:

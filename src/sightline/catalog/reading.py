@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from msgspec import Meta, inspect
 
 from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
 
 PlaceOf: TypeAlias = Callable[[Path], ConfigLocation]
@@ -324,6 +325,35 @@ class TypedReader(ABC):
         return _WRONG
 
 
+def read_value(value: Json, kind: Any, *, subject: str, hint: str, status: int) -> Any:
+    """A value of one of our own API's bodies as this type, which may be a union. Null is a value of its own there.
+
+    Raises a Fault with all that does not fit. `subject` is what messages call the whole value, `hint` what to send.
+    """
+    reader = _JsonReader(subject)
+    read = reader.read(value, kind)
+    if not reader.problems:
+        return read
+    message = "; ".join(message for message, _ in reader.problems)
+    hint = " ".join(filter(None, (reader.problems[0][1], hint)))
+    raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=status)
+
+
+class _JsonReader(TypedReader):
+    mapping = "an object"
+    keeps_null = True  # of a topic, null means "inherited" and a missing key "as it is"
+
+    def __init__(self, subject: str) -> None:
+        self.problems: list[tuple[str, str]] = []
+        self._subject = subject
+
+    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
+        self.problems.append((message, hint))
+
+    def subject(self, path: Path, kind: inspect.Type) -> str:
+        return format_path(path) or self._subject
+
+
 class _ConfigurationReader(TypedReader):
     def __init__(self, place_of: PlaceOf) -> None:
         self.problems: list[ConfigProblem] = []
@@ -355,7 +385,7 @@ def _has_shape(value: object, kind: inspect.Type) -> bool:
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.VarTupleType():
-            return isinstance(value, list)
+            return isinstance(value, list | tuple)
         case inspect.LiteralType() | inspect.StrType():
             return isinstance(value, str)
         case inspect.BoolType():

@@ -4,10 +4,9 @@ from typing import Final, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
-from msgspec import inspect
 
-from sightline.catalog.problem import Path, format_path, quote_word
-from sightline.catalog.reading import TypedReader, names_of
+from sightline.catalog.problem import quote_word
+from sightline.catalog.reading import names_of, read_value
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
@@ -68,28 +67,10 @@ async def read_body(
 
 def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 422) -> W:
     """A JSON object as a struct. Raises a Fault with all that does not fit; `hint` says what to send."""
-    reader = _BodyReader()
-    read = reader.read(body, kind)
-    if read is not None and not reader.problems:
-        return read
     names = ", ".join(names_of(kind)) or "nothing"
-    hints = (reader.problems[0][1], hint or f"It takes {names}: docs/reference/http.md says what each is.")
-    message = "; ".join(message for message, _ in reader.problems)
-    raise Fault(Code.INVALID_REQUEST, message, hint=" ".join(filter(None, hints)), status=status)
-
-
-class _BodyReader(TypedReader):
-    mapping = "an object"
-    keeps_null = True  # of a topic, null means "inherited" and a missing key "as it is"
-
-    def __init__(self) -> None:
-        self.problems: list[tuple[str, str]] = []
-
-    def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
-        self.problems.append((message, hint))
-
-    def subject(self, path: Path, kind: inspect.Type) -> str:
-        return format_path(path) or "the body"
+    hint = hint or f"It takes {names}: docs/reference/http.md says what each is."
+    read: W = read_value(body, kind, subject="the body", hint=hint, status=status)
+    return read
 
 
 class Query:

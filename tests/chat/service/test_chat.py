@@ -178,7 +178,7 @@ async def test_preferences_go_over_the_configuration_and_the_last_ones_count(sta
         assert each.settings.chars_per_token == 1, "also where that is not the default"
         assert each.preferences.saved_filters == saved
     await stage.news("preferences")
-    with pytest.raises(Fault, match="Expected `int`") as caught:
+    with pytest.raises(Fault, match="userRequestAllowance must be a whole number") as caught:
         await chat.prefer(Preferences({"userRequestAllowance": "many"}))
     assert "userRequestAllowance" in caught.value.hint
     with pytest.raises(Fault, match="names of their own"):

@@ -51,9 +51,16 @@ def test_what_was_set_goes_over_what_is_configured_also_where_it_is_the_default(
     assert told == ChatSettings(chars_per_token=2.0, preflight_trimming=False)
 
 
-@pytest.mark.parametrize("wrong", [{"maxTrimAttempts": 1000}, {"unheardOf": 1}, {"estimation": "guess"}])
-def test_what_cannot_be_is_refused_with_the_names_that_there_are(wrong: dict[str, object]) -> None:
-    with pytest.raises(Fault, match="the settings cannot be so") as caught:
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"maxTrimAttempts": 1000}, "maxTrimAttempts must be a whole number from 0 to 100, not 1000"),
+        ({"unheardOf": 1}, 'settings has no key "unheardOf"'),
+        ({"estimation": "guess"}, 'estimation must be one of "characters", "model", not "guess"'),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_names_that_there_are(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(Fault, match=message) as caught:
         apply_preferences(ChatSettings(), Preferences(wrong))  # type: ignore[arg-type]
     assert caught.value.status == 422
     assert "maxTrimAttempts" in caught.value.hint

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from sightline.catalog.reading import read_value
 from sightline.chat.core.facts import (
     ChatFact,
     ChatImported,
@@ -128,13 +129,11 @@ class Preferences(msgspec.Struct, frozen=True):
 
 def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
     """The settings with the preferences over the configuration. A value that does not fit is a fault that names it."""
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
-    plain = {names[name]: value for name, value in msgspec.structs.asdict(configured).items()}
-    try:
-        return msgspec.convert({**plain, **preferences.settings}, ChatSettings, strict=True)
-    except msgspec.ValidationError as error:
-        hint = f"The settings are {', '.join(names.values())}."
-        raise Fault(Code.INVALID_REQUEST, f"the settings cannot be so: {error}", hint=hint, status=422) from None
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(ChatSettings)}
+    hint = f"The settings are {', '.join(fields)}."
+    own: ChatSettings = read_value(preferences.settings, ChatSettings, subject="settings", hint=hint, status=422)
+    changed = {fields[name]: getattr(own, fields[name]) for name in preferences.settings}
+    return msgspec.structs.replace(configured, **changed)
 
 
 def check_preferences(preferences: Preferences) -> Preferences:
