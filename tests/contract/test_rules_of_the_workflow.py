@@ -6,7 +6,6 @@ Section 7 and what follows is in `test_rules_of_the_budget.py`.
 import msgspec
 import pytest
 
-from sightline.chat.core.rewriting import compaction_fact
 from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,
@@ -24,6 +23,7 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.pair import MessagePair, Trouble, text_answer
 from sightline.chat.core.plan import MessageSummary, SendPlan, plan_of, summarize
+from sightline.chat.core.rewriting import compaction_fact
 from sightline.chat.core.sending import AttemptRefused, Delivered
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Inherited, Topic, model_at_hand
