@@ -194,9 +194,9 @@ def test_the_counter_is_what_goes_along_of_what_is_visible() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     assert counter_of(view).text == "4 / 5"
     view.on_change(view.history.apply(PairsHandled(("e",), "out")))
-    rows = dict(counter_of(view).breakdown)
+    rows = dict(counter_of(view, prompt=12).breakdown)
     assert counter_of(view).text == "4 / 4"
-    assert (rows["Left out by hand"], rows["ML"], rows["URA"]) == (1, 100, 10)
+    assert (rows["Left out by hand"], rows["AUT"], rows["ML"], rows["URA"]) == (1, 12, 100, 10)
 
 
 def test_after_a_send_that_left_pairs_out_it_is_in_brackets() -> None:

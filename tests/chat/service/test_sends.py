@@ -279,11 +279,11 @@ async def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(stage: ChatSt
     assert stage.stages("x_2") == ["overflow_retry"]
     assert stage.stages("x_3") == ["overflow_retry", "success"]
     looking = await stage.service.views.get("v")
-    assert looking.counter.text == "[4-2]/5"
+    assert looking.counter().text == "[4-2]/5"
     assert looking.last is not None
     assert "2 of 4 pairs were left out" in looking.last.trim_summary
     await stage.service.views.set_view("v", filter="")
-    assert looking.counter.text == "4 / 5", "another filter is another view of things"
+    assert looking.counter().text == "4 / 5", "another filter is another view of things"
 
 
 @played()
@@ -365,7 +365,7 @@ async def test_6_9_a_prompt_over_its_allowance_leaves_pairs_out_before_the_first
     assert len(stage.sent()) == 7
     assert stage.stages("x_1") == ["preflight", "attempt", "success"]
     looking = await stage.service.views.get("v")
-    assert looking.counter.text == "[4-1]/5"
+    assert looking.counter().text == "[4-1]/5"
 
 
 @played()

@@ -49,7 +49,7 @@ async def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(stage: 
     assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
     looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
     assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
-    assert (await views.set_view("new")).counter.text == "2 / 2"
+    assert (await views.set_view("new")).counter().text == "2 / 2"
 
 
 @played()

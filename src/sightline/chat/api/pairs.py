@@ -319,8 +319,6 @@ class ViewCalls:
         service, view, rows = self._service, looking.view, looking.rows
         history, paused = service.chat.history, service.sends.paused
         newest, fault = history.newest, looking.trouble
-        counter = msgspec.convert(looking.counter, CounterShown, from_attributes=True)
-        prompt = () if text_tokens is None else (("AUT", text_tokens),)
         return ViewShown(
             view=looking.id,
             version=service.chat.version,
@@ -335,7 +333,7 @@ class ViewCalls:
             rows=rows.total,
             start=rows.start,
             newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
-            counter=msgspec.structs.replace(counter, breakdown=(*counter.breakdown, *prompt)),
+            counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
             room=msgspec.convert(view.room, RoomShown, from_attributes=True),
             history_tokens=view.history_tokens,
             sending=service.sends.sending,

@@ -328,8 +328,8 @@ class ContextCounter:
         return f"{self.predicted} / {self.visible}"
 
 
-def counter_of(view: View, last: SendEnding | None = None) -> ContextCounter:
-    """The counter for what is visible now, after the last send."""
+def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
+    """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
     room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
     if last is not None and last.trimmed:
         # If a pair that it chose from is hidden now, its numbers are of another history and may be larger than this.
@@ -349,6 +349,7 @@ def counter_of(view: View, last: SendEnding | None = None) -> ContextCounter:
         ("Tools", room.tools),
         ("URA", room.user),
         ("Reply", room.reply),
+        *(() if prompt is None else (("AUT", prompt),)),
     )
     return ContextCounter(predicted, visible, trimmed, predicted_then, rows)
 

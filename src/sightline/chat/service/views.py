@@ -199,12 +199,11 @@ class Looking:
         """The rows on screen now."""
         return Rows(self.view)
 
-    @property
-    def counter(self) -> ContextCounter:
+    def counter(self, prompt: int | None = None) -> ContextCounter:
         """How many pairs are sent; with what the last send left out, as long as filter, model and settings are the
-        same."""
+        same. `prompt` is what is planned for the draft."""
         last = self.last
-        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
+        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None, prompt)
 
 
 class Views:
