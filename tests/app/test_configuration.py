@@ -20,17 +20,6 @@ def test_the_built_in_catalogue_is_sound() -> None:
     assert list(loaded.catalog.providers)[-1] == "local"
 
 
-def test_a_provider_without_a_key_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    loaded = configuration(None)
-    assert loaded.has_key(loaded.catalog.providers["ollama"])
-    assert not loaded.has_key(loaded.catalog.providers["openai"])
-    monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert not configuration(None).has_key(loaded.catalog.providers["openai"])
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert configuration(None).has_key(loaded.catalog.providers["openai"])
-
-
 def test_the_environment_can_name_the_file_and_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGHTLINE_CONFIG", "mine.toml")
     monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "kept"))

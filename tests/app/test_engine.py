@@ -1,6 +1,5 @@
 import asyncio
 import fcntl
-import json
 import os
 import stat
 from contextlib import AsyncExitStack
@@ -188,11 +187,3 @@ def test_a_server_that_runs_share_stays_while_a_command_uses_it(tmp_path: Path) 
             assert not is_kept, "it ends now"
     finally:
         os.close(file)
-
-
-def test_the_file_says_where_and_no_more(tmp_path: Path) -> None:
-    announce(tmp_path, "http://127.0.0.1:7700")
-    assert json.loads((tmp_path / "server.7700.json").read_text()) == {
-        "url": "http://127.0.0.1:7700",
-        "pid": os.getpid(),
-    }

@@ -360,3 +360,17 @@ def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
 def test_nothing_moves_without_a_reason() -> None:
     catalog = Catalog(models={"m": Model(prices=PRICES)})
     assert without_prices(catalog, (), lambda _name: False) is catalog
+
+
+@pytest.mark.parametrize(
+    ("provider", "key", "has_key"),
+    [
+        (Provider(), "", True),
+        (Provider(key_env="ACME_KEY"), "", False),
+        (Provider(key_env="ACME_KEY"), " ", False),
+        (Provider(key_env="ACME_KEY"), "k", True),
+        (Provider(key_env="ACME_KEY", embedded=True), "", True),
+    ],
+)
+def test_a_provider_has_its_key_or_takes_none(provider: Provider, key: str, *, has_key: bool) -> None:
+    assert provider.has_key({"ACME_KEY": key}) is has_key

@@ -11,7 +11,8 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import DialectName, Provider, Route
-from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, type_of
+from sightline.catalog.reading import REST, SELF, TypedReader, describe_type, key, names_of, read, read_value, type_of
+from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.settings import Settings
 
@@ -257,6 +258,37 @@ def test_unions_are_read_by_shape_and_by_tag() -> None:
 def test_what_fits_no_member_of_a_union_is_reported(tree: dict[str, object], message: str, hint: str) -> None:
     _, problems = read(tree, Drawing, nowhere, ("it",))
     assert [(problem.message, problem.hint) for problem in problems] == [(message, hint)]
+
+
+class Patch(msgspec.Struct, kw_only=True):
+    title: Annotated[str, msgspec.Meta(min_length=1)] | msgspec.UnsetType = msgspec.UNSET
+    parent: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def test_a_reader_may_keep_null_apart_from_a_missing_key() -> None:
+    reader = Notes()
+    assert reader.read({"parent": None}, Patch) == Patch()
+    reader.keeps_null = True
+    assert reader.read({"parent": None}, Patch) == Patch(parent=None)
+    assert reader.seen == []
+    reader.read({"title": None}, Patch)
+    reader.read({"title": ""}, Patch)
+    assert [message for _, message, _ in reader.seen] == [
+        "title must be text, not nothing",
+        "title must be text, not empty text",
+    ]
+
+
+def test_a_json_value_is_read_or_refused_with_all_that_does_not_fit() -> None:
+    wanted = {"subject": "the body", "hint": "Send a title.", "status": 422}
+    assert read_value({"title": "a"}, Patch, **wanted) == Patch(title="a")
+    assert read_value(None, Patch | None, **wanted) is None
+    with pytest.raises(Fault) as caught:
+        read_value({"titel": "a", "parent": 3}, Patch, **wanted)
+    assert caught.value.message == 'the body has no key "titel"; parent must be text, not 3'
+    assert (caught.value.hint, caught.value.status) == ('Did you mean "title"? Send a title.', 422)
+    with pytest.raises(Fault, match="the body must be an object, not a list"):
+        read_value([1], Patch, **wanted)
 
 
 def test_keys_have_hints_and_authors_have_keys_of_their_own() -> None:

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from sightline.chat.core.compaction import compaction_fact
 from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,
@@ -19,6 +18,7 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.pair import TRIMMED_FOR, MessagePair, Trouble, text_answer
 from sightline.chat.core.plan import MessageSummary, SendPlan, summarize
+from sightline.chat.core.rewriting import compaction_fact
 from sightline.chat.core.sending import AttemptRefused, Delivered, SendEnding, counter_of
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Inherited, Topic, model_at_hand

@@ -23,7 +23,7 @@ from sightline.server.app import App
 from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
-from sightline.web.guard import OriginGuard
+from sightline.web.access import OriginGuard
 from sightline.workbench.workbench import Access
 
 TOKEN = "token-of-the-tests-0123456789"

@@ -6,8 +6,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.web.guard import OriginGuard, host_name
-from sightline.web.token import load_token
+from sightline.web.access import OriginGuard, host_name, load_token
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.reply_samples import whole

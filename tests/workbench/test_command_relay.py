@@ -29,7 +29,7 @@ from sightline.exchange.relay_messages import (
     write_call,
 )
 from sightline.tokens.ledger import Ledger
-from sightline.workbench.command_relay import MOST_OTHERS, CommandRelays
+from sightline.workbench.command_relay import MOST_OTHERS, CommandCalls
 from tests.background import upstream_in_background
 from tests.fake_clock import FakeClock
 from tests.gateway_server import Served, served
@@ -121,15 +121,15 @@ def test_how_long_to_wait_is_told(server: Served) -> None:
 # --- who sends ---
 
 
-def relays() -> tuple[CommandRelays, list[tuple[str, Provider, dict[str, str], bool]]]:
+def relays() -> tuple[CommandCalls, list[tuple[str, Provider, dict[str, str], bool]]]:
     made: list[tuple[str, Provider, dict[str, str], bool]] = []
 
-    def make_relay(name: str, provider: Provider, environment: Any, *, is_recorded: bool) -> Relay:
-        made.append((name, provider, dict(environment), is_recorded))
+    def make_relay(name: str, provider: Provider, environment: Any, like: Relay) -> Relay:
+        made.append((name, provider, dict(environment), like == cast(Relay, "own")))
         return cast(Relay, object())
 
     return (
-        CommandRelays(
+        CommandCalls(
             cast(Relay, "own"),
             cast(Relay, "aside"),
             catalog=Catalog(providers={"acme": ACME, "bare": BARE, "local": LOCAL}),

@@ -30,7 +30,7 @@ from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
-    from sightline.exchange.hub import Hear, Hub, Record
+    from sightline.exchange.hub import Hub, Record
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.prepare import Prepared
@@ -158,9 +158,7 @@ async def make_relay(
     from sightline.exchange.interception.holds import Holds
 
     exporter = await open_exporter(loaded, means.client, stack) if is_told else None
-    if exporter is not None:
-        record = _also(record, exporter.took)
-    hub = Hub(record)
+    hub = Hub(record if exporter is None else _record_and_export(record, exporter))
     hub.observer = exporter
     holds = Holds(means.memory, SystemClock.now, interception, unattended)
     return relay_of(loaded, means, hub, holds, own), hub
@@ -187,19 +185,10 @@ def relay_of(
     )
 
 
-def hearing(store: "Store") -> "Hear | None":
-    """Where to report what replies say, if this store takes it."""
-    from sightline.store.sqlite import SqliteStore
-
-    return store.hear if isinstance(store, SqliteStore) else None
-
-
-def _also(record: "Record", export: "Record") -> "Record":
-    """Record, then export."""
-
+def _record_and_export(record: "Record", exporter: "Exporter") -> "Record":
     def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
-        export(entries)
+        exporter.took(entries)
 
     return record_both
 
@@ -399,5 +388,5 @@ async def open_relay(
         relay, hub = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
-        hub.hear = hearing(record)
+        hub.hear = record.hear
         yield relay, record

@@ -126,6 +126,10 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     home: tuple[DialectName, ...] = ()
     quirks: Quirks = Quirks()
 
+    def has_key(self, environment: Mapping[str, str]) -> bool:
+        """Whether its key is set, or it takes none. The embedded model gets its key when it starts."""
+        return self.embedded or not self.key_env or bool(environment.get(self.key_env, "").strip())
+
     def retries(self, *, is_stream: bool, is_own: bool) -> int:
         """How often a request is sent again. A client's is not unless the user says so, because clients retry
         themselves, and two budgets on one request multiply."""

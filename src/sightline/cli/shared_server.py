@@ -29,7 +29,7 @@ from sightline.filters.expression import TextTerm
 from sightline.filters.predicate import literal
 from sightline.filters.writing import write_expression
 from sightline.model.json import Json
-from sightline.web.token import load_token
+from sightline.web.access import load_token
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from sightline.catalog.reading import read_value
 from sightline.dialects.dialect import Problem
 from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
 from sightline.editing.changes import cascade_of, check_sound
@@ -25,7 +26,7 @@ from sightline.editing.validity import argument_problems, schema_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
-from sightline.wire.jsontext import MISFIT, encode
+from sightline.wire.jsontext import encode
 
 MaskKind = Literal["set_text", "patch", "delete", "strip"]
 Result = Literal["applied", "missing", "ambiguous", "refused"]
@@ -82,15 +83,8 @@ class MaskOutcome(msgspec.Struct, frozen=True):
 
 def read_masks(value: Json) -> tuple[Mask, ...]:
     """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
-    try:
-        if isinstance(value, list):  # without what is only reported of a mask
-            value = [
-                {key: each[key] for key in each if key not in REPORTED} if isinstance(each, dict) else each
-                for each in value
-            ]
-        masks = msgspec.convert(value, tuple[Mask, ...])
-    except MISFIT as error:
-        raise _wrong(f"not a list of masks: {error}") from None
+    bare: Json = [_bare(each) for each in value] if isinstance(value, list) else value
+    masks: tuple[Mask, ...] = read_value(bare, tuple[Mask, ...], subject="the masks", hint=_HINT, status=422)
     for number, mask in enumerate(masks):
         lacks = (mask.strip is None) if mask.kind == "strip" else (mask.anchor is None or mask.strip is not None)
         is_text, is_patch = mask.text is not None, mask.hunks is not None
@@ -103,9 +97,16 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
     return tuple(mask if mask.id else with_id(mask) for mask in masks)
 
 
+def _bare(value: Json) -> Json:
+    """A mask without what is only reported of it."""
+    return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
+
+
+_HINT = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
+
+
 def _wrong(message: str) -> Fault:
-    hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
-    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+    return Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
 
 
 def project_of(session: str) -> str:

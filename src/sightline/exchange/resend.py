@@ -20,7 +20,6 @@ from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.recording.replay_request import again, elsewhere, had_credential
 from sightline.exchange.relay import Relay
-from sightline.exchange.routing import has_key
 from sightline.model.events import StreamEvent
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -78,7 +77,7 @@ class ResendSources:
             raise Fault(Code.AUTH, f"the variable {variable} is not set", hint=hint)
 
     def _has_key(self, provider: Provider) -> bool:
-        return has_key(provider, self._environment)
+        return provider.has_key(self._environment)
 
 
 class Resender:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable
 from typing import Final
 
 from sightline.gateway.gateway import Gateway
+from sightline.web.access import OriginGuard
 from sightline.web.asgi import RUNNING, AsgiScope, Receive, Send
-from sightline.web.guard import OriginGuard
 from sightline.workbench.workbench import Workbench
 
 

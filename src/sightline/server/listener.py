@@ -17,7 +17,7 @@ import uvicorn
 from sightline.errors import Code, Fault
 from sightline.server.app import App
 from sightline.server.uvicorn_http import ServerConnection
-from sightline.web.guard import LOOPBACK, host_name
+from sightline.web.access import LOOPBACK, host_name
 
 GRACE: Final = 5
 """Seconds in which streams may finish after a shutdown was asked for."""

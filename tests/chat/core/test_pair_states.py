@@ -1,15 +1,7 @@
-from typing import get_args
-
-import msgspec
 import pytest
 
 from sightline.chat.core.facts import (
     AnswerSwapped,
-    ChatFact,
-    ChatImported,
-    Event,
-    Growth,
-    Mark,
     PairAnswered,
     PairAsked,
     PairCancelled,
@@ -20,43 +12,17 @@ from sightline.chat.core.facts import (
     PairsHandled,
     PairsMoved,
     PairsStarred,
-    Presence,
     RunJoined,
     after,
     apply_mark,
-    new_pair,
 )
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.topics import Topic
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
 
-
-def test_every_fact_has_its_own_kind_and_its_own_place() -> None:
-    every = get_args(ChatFact)
-    assert len({msgspec.inspect.type_info(fact).tag for fact in every}) == len(every)
-    assert set(every) == {*get_args(Event), *get_args(Mark), *get_args(Presence), *get_args(Growth)}
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        PairAsked(MessagePair(id="a", user_text="why?"), replaces="b"),
-        PairsStarred(("a", "b"), 3),
-        ChatImported((Topic(id="t", name="T"),), (MessagePair(id="a"),)),
-    ],
-)
-def test_a_fact_can_be_kept_and_read_again(fact: ChatFact) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(fact), type=ChatFact) == fact
-
-
-def test_more_than_three_stars_are_no_fact() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"kind":"starred","ids":["a"],"star":4}', type=ChatFact)
-
-
-WAITING = new_pair(PairAsked(MessagePair(id="a", user_text="why?", model="acme")))
+WAITING = MessagePair(id="a", user_text="why?", model="acme", state="sending")
 DONE = after(WAITING, PairAnswered("a", text_answer("so")))
 FAILED = after(WAITING, PairFailed("a", Trouble("network", "no connection"), exchange="x_1"))
 AGAIN = after(DONE, PairReasked("a", "other"))
@@ -69,7 +35,8 @@ def refused(pair: MessagePair, fact) -> str:
 
 
 def test_a_question_is_sending_and_has_no_part_of_an_answer() -> None:
-    pair = new_pair(PairAsked(MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))))
+    asked = MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))
+    pair = ChatHistory([PairAsked(asked)]).get("a")
     assert (pair.state, pair.answer, pair.trouble) == ("sending", None, None)
 
 

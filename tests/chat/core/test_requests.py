@@ -1,10 +1,7 @@
-import msgspec
-import pytest
-
 from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, has_rounds, messages_of, question, takes_rounds
+from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, messages_of, question
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -81,8 +78,6 @@ def test_rounds_with_tools_go_along_whole() -> None:
         ("tool", (RESULT,)),
         ("assistant", (Text("so"),)),
     ]
-    assert has_rounds(pair)
-    assert not has_rounds(MessagePair(id="a"))
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_left_out() -> None:
@@ -120,12 +115,6 @@ def test_what_the_model_was_told_beside_results_goes_with_them_or_not_at_all() -
     pair = said(assistant(CALL), tool(RESULT), beside, assistant(Text("so")))
     assert [role for role, _ in spoken(pair)] == ["user", "assistant", "tool", "user", "assistant"]
     assert [role for role, _ in spoken(pair, with_rounds=False)] == ["user", "assistant"]
-
-
-def test_who_takes_rounds_without_tools() -> None:
-    assert takes_rounds("openai-chat", has_tools=False)
-    assert not takes_rounds("anthropic", has_tools=False)
-    assert takes_rounds("anthropic", has_tools=True)
 
 
 def test_thinking_goes_along_beside_calls_to_the_one_who_sealed_it() -> None:
@@ -261,26 +250,3 @@ def test_what_is_learned_later_changes_the_cautious_number_and_no_count() -> Non
     wiser = sizer.with_calibration(Ratio(2.0, 0.0, 1.0, 9))
     assert wiser.pair(PAIR) is estimate
     assert wiser.cost(PAIR) > sizer.cost(PAIR) == estimate.high
-
-
-def test_settings_have_the_names_and_defaults_of_the_workflow() -> None:
-    settings = ChatSettings()
-    assert (settings.chars_per_token, settings.user_request_allowance, settings.max_trim_attempts) == (3.5, 100, 10)
-    changed = ChatSettings(
-        chars_per_token=4, user_request_allowance=600, max_trim_attempts=3, assistant_response_allowance=1
-    )
-    assert msgspec.to_builtins(changed) == {
-        "charsPerToken": 4,
-        "userRequestAllowance": 600,
-        "assistantResponseAllowance": 1,
-        "maxTrimAttempts": 3,
-    }
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"charsPerToken": 0}, {"userRequestAllowance": -1}, {"maxTrimAttempts": 101}, {"estimation": "guess"}, {"cpt": 4}],
-)
-def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(wrong, ChatSettings)

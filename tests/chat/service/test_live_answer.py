@@ -6,9 +6,16 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from sightline.chat.core.pair import ChatAnswer, answer_of
-from sightline.chat.service import live_answer as module
-from sightline.chat.service.blocks import CallBlock, MediaBlock, TextBlock, blocks_of
-from sightline.chat.service.live_answer import EVERY, Deltas, LiveAnswer, partial_of
+from sightline.chat.service.blocks import (
+    EVERY,
+    CallBlock,
+    Deltas,
+    LiveAnswer,
+    MediaBlock,
+    TextBlock,
+    blocks_of,
+    partial_of,
+)
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.model.events import (
@@ -259,7 +266,3 @@ def test_another_attempt_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) ->
         deltas.close()
 
     play(story)
-
-
-def test_it_is_about_thirty_times_a_second() -> None:
-    assert 1 / 40 < module.EVERY < 1 / 20

@@ -21,7 +21,7 @@ from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
-from sightline.chat.service.chat_log import Preferences
+from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
 from sightline.evals.service.progress import Telling
@@ -33,100 +33,88 @@ from sightline.model.tools import FunctionTool, Tool
 from sightline.model.usage import Usage
 from sightline.tokens.estimate import between
 from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
-from tests.chat.service.chat_stage import ChatStage, play, says
+from tests.chat.service.chat_stage import ChatStage, play, played, says
 
 
-def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T", system_prompt="Be brief.")))
-        await stage.begin(answered("a"), answered("b", star=2))
-        views = stage.service.views
-        looking = await views.set_view("v", filter="s>1")
-        assert ids(looking.view.visible) == "b"
-        looking = await views.set_view("v", topic="t")
-        assert (looking.filter, ids(looking.view.visible), looking.view.prelude) == ("s>1", "b", "Be brief.")
-        looking = await views.set_view("v", model="large")
-        assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
-        looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
-        assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
-        assert (await views.set_view("new")).counter.text == "2 / 2"
-
-    play(story, tmp_path)
+@played()
+async def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T", system_prompt="Be brief.")))
+    await stage.begin(answered("a"), answered("b", star=2))
+    views = stage.service.views
+    looking = await views.set_view("v", filter="s>1")
+    assert ids(looking.view.visible) == "b"
+    looking = await views.set_view("v", topic="t")
+    assert (looking.filter, ids(looking.view.visible), looking.view.prelude) == ("s>1", "b", "Be brief.")
+    looking = await views.set_view("v", model="large")
+    assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
+    looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
+    assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
+    assert (await views.set_view("new")).counter().text == "2 / 2"
 
 
-def test_what_is_wrong_changes_nothing(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"), filter_text="s0")
-        for wrong in ({"filter": "s>>"}, {"model": "nonsense"}, {"topic": "nowhere"}):
-            with pytest.raises(Fault):
-                await stage.service.views.set_view("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
-        looking = await stage.service.views.get("v")
-        assert (looking.filter, looking.model) == ("s0", "m")
-        with pytest.raises(Fault, match="too long"):
-            await stage.service.views.set_view("v" * 1000)
-
-    play(story, tmp_path)
+@played()
+async def test_what_is_wrong_changes_nothing(stage: ChatStage) -> None:
+    await stage.begin(answered("a"), filter_text="s0")
+    for wrong in ({"filter": "s>>"}, {"model": "nonsense"}, {"topic": "nowhere"}):
+        with pytest.raises(Fault):
+            await stage.service.views.set_view("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
+    looking = await stage.service.views.get("v")
+    assert (looking.filter, looking.model) == ("s0", "m")
+    with pytest.raises(Fault, match="too long"):
+        await stage.service.views.set_view("v" * 1000)
 
 
-def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newest_pairs_or_the_default(
-    tmp_path: Path,
+@played()
+async def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newest_pairs_or_the_default(
+    stage: ChatStage,
 ) -> None:
-    async def story(stage: ChatStage) -> None:
-        views = stage.service.views
-        await stage.happen(TopicAdded(Topic(id="t", name="T", model="large")))
-        assert (await views.set_view("v")).view.model == "acme/m", "the default"
-        await stage.happen(*told([answered("a", model="large")]))
-        assert (await views.get("v")).view.model == "large"
-        await stage.happen(*told([answered("b", model="gone")]))
-        assert (await views.get("v")).view.model == "acme/m", "that of the newest pair is no longer known"
-        assert (await views.set_view("v", topic="t")).view.model == "large"
-        assert (await views.set_view("v", model="m")).view.model == "m"
-        assert (await views.set_view("v", model="")).view.model == "large"
-
-    play(story, tmp_path)
+    views = stage.service.views
+    await stage.happen(TopicAdded(Topic(id="t", name="T", model="large")))
+    assert (await views.set_view("v")).view.model == "acme/m", "the default"
+    await stage.happen(*told([answered("a", model="large")]))
+    assert (await views.get("v")).view.model == "large"
+    await stage.happen(*told([answered("b", model="gone")]))
+    assert (await views.get("v")).view.model == "acme/m", "that of the newest pair is no longer known"
+    assert (await views.set_view("v", topic="t")).view.model == "large"
+    assert (await views.set_view("v", model="m")).view.model == "m"
+    assert (await views.set_view("v", model="")).view.model == "large"
 
 
-def test_each_change_is_heard_and_only_what_changed_is_looked_at(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        many = tuple(answered(f"p{number}", at=NOW + number) for number in range(1000))
-        await stage.happen(ChatImported((), many))
-        await stage.begin(filter_text="s0")
-        looking = await stage.service.views.get("v")
-        assert (len(looking.view.visible), looking.view.selections) == (1000, 1)
-        stage.upstream.script = [says("ok")]
-        pair = await stage.ask()
-        await stage.happen(PairsStarred(("p999",), 1))
-        looking = await stage.service.views.get("v")
-        assert looking.view.visible[-1].id == pair.id
-        assert looking.view.selections == 1, "a question, its answer and a star are no reason to go through all"
-        assert looking.view.standing("p999") == "hidden"
-
-    play(story, tmp_path)
+@played()
+async def test_each_change_is_heard_and_only_what_changed_is_looked_at(stage: ChatStage) -> None:
+    many = tuple(answered(f"p{number}", at=NOW + number) for number in range(1000))
+    await stage.happen(ChatImported((), many))
+    await stage.begin(filter_text="s0")
+    looking = await stage.service.views.get("v")
+    assert (len(looking.view.visible), looking.view.selections) == (1000, 1)
+    stage.upstream.script = [says("ok")]
+    pair = await stage.ask()
+    await stage.happen(PairsStarred(("p999",), 1))
+    looking = await stage.service.views.get("v")
+    assert looking.view.visible[-1].id == pair.id
+    assert looking.view.selections == 1, "a question, its answer and a star are no reason to go through all"
+    assert looking.view.standing("p999") == "hidden"
 
 
-def test_what_is_learned_of_a_model_moves_the_boundary(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(answered("a"))
-        looking = await stage.service.views.get("v")
-        sizer = looking.view.sizer
-        stage.upstream.script = [says("ok")]
-        await stage.ask()
-        assert (await stage.service.views.get("v")).view.sizer is not sizer
-        assert (await stage.service.views.get("v")).view.sizer is looking.view.sizer
-
-    play(story, tmp_path)
+@played()
+async def test_what_is_learned_of_a_model_moves_the_boundary(stage: ChatStage) -> None:
+    await stage.begin(answered("a"))
+    looking = await stage.service.views.get("v")
+    sizer = looking.view.sizer
+    stage.upstream.script = [says("ok")]
+    await stage.ask()
+    assert (await stage.service.views.get("v")).view.sizer is not sizer
+    assert (await stage.service.views.get("v")).view.sizer is looking.view.sizer
 
 
-def test_settings_are_for_all_views(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin(*(answered(name) for name in "abcd"))
-        looking = await stage.service.views.get("v")
-        assert len(looking.view.included) == 4
-        await stage.service.chat.prefer(Preferences({"userRequestAllowance": 50}))
-        assert len(looking.view.included) == 2
-        assert looking.view.room.user == 50
-
-    play(story, tmp_path)
+@played()
+async def test_settings_are_for_all_views(stage: ChatStage) -> None:
+    await stage.begin(*(answered(name) for name in "abcd"))
+    looking = await stage.service.views.get("v")
+    assert len(looking.view.included) == 4
+    await stage.service.chat.prefer(Preferences({"userRequestAllowance": 50}))
+    assert len(looking.view.included) == 2
+    assert looking.view.room.user == 50
 
 
 def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
@@ -148,15 +136,13 @@ def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
     play(story, tmp_path)
 
 
-def test_a_topic_that_goes_takes_no_view_with_it(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T")))
-        await stage.begin(answered("a"))
-        await stage.service.views.set_view("v", topic="t")
-        await stage.happen(TopicRemoved("t"))
-        assert (await stage.service.views.get("v")).view.topic == ""
-
-    play(story, tmp_path)
+@played()
+async def test_a_topic_that_goes_takes_no_view_with_it(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T")))
+    await stage.begin(answered("a"))
+    await stage.service.views.set_view("v", topic="t")
+    await stage.happen(TopicRemoved("t"))
+    assert (await stage.service.views.get("v")).view.topic == ""
 
 
 class Handy:
@@ -171,32 +157,28 @@ class Handy:
         raise AssertionError
 
 
-def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sending(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
-        await stage.begin(model="large")
-        looking = await stage.service.views.set_view("v", topic="t")
-        assert looking.view.room.tools > 0
-        assert looking.trouble is None
-        await stage.happen(TopicChanged(Topic(id="t", name="T", toolsets=("feet",))))
-        looking = await stage.service.views.get("v")
-        assert looking.trouble is not None
-        assert looking.view.room.tools == 0
-        with pytest.raises(Fault, match="no such toolset"):
-            await stage.service.sends.send("v", "hello")
-
-    play(story, tmp_path, answering=lambda _engine: Handy())
+@played(answering=lambda _engine: Handy())
+async def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sending(stage: ChatStage) -> None:
+    await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
+    await stage.begin(model="large")
+    looking = await stage.service.views.set_view("v", topic="t")
+    assert looking.view.room.tools > 0
+    assert looking.trouble is None
+    await stage.happen(TopicChanged(Topic(id="t", name="T", toolsets=("feet",))))
+    looking = await stage.service.views.get("v")
+    assert looking.trouble is not None
+    assert looking.view.room.tools == 0
+    with pytest.raises(Fault, match="no such toolset"):
+        await stage.service.sends.send("v", "hello")
 
 
-def test_a_pair_on_its_way_is_seen_by_all(tmp_path: Path) -> None:
-    async def story(stage: ChatStage) -> None:
-        await stage.begin()
-        other = await stage.service.views.set_view("w", model="m")
-        await stage.happen(PairAsked(answered("a")))
-        assert ids(other.view.visible) == "a"
-        assert asyncio.current_task() is not None
-
-    play(story, tmp_path)
+@played()
+async def test_a_pair_on_its_way_is_seen_by_all(stage: ChatStage) -> None:
+    await stage.begin()
+    other = await stage.service.views.set_view("w", model="m")
+    await stage.happen(PairAsked(answered("a")))
+    assert ids(other.view.visible) == "a"
+    assert asyncio.current_task() is not None
 
 
 def models_of(folder: Path, preferred: str = "") -> Models:

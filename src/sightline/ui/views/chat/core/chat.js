@@ -11,7 +11,7 @@ import { countOf, money, duration, whole } from "../../../kit/core/format.js";
 /** @typedef {import("../../../api-types.d.ts").CommandShown} CommandShown */
 /** @typedef {import("../../../api-types.d.ts").EstimateShown} EstimateShown */
 /** @typedef {import("../../../api-types.d.ts").TokenBand} Band */
-/** @typedef {import("../../../api-types.d.ts").SavedFilterShown} SavedFilter */
+/** @typedef {import("../../../api-types.d.ts").SavedFilter} SavedFilter */
 /** @typedef {PairShown["standing"]} Standing */
 /** @typedef {"view" | "input" | "command"} Mode */
 

@@ -1,18 +1,25 @@
-"""Applies the user's edits of a held request to the pairs that it was made of.
+"""Pairs are rewritten: by edits of a held request, and by a summary that replaces older ones.
 
-The history keeps what was really sent. Otherwise the next turn would send the text that was edited away.
+The history keeps what was really sent. Otherwise the next turn would send the text that was edited away. A summary is
+drafted, edited, accepted and undone by the user.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from sightline.chat.core.facts import PairRevised
+from sightline.catalog.compose import Prompt
+from sightline.chat.core.facts import PairRevised, PairsCompacted
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.sizing import Sizer, concatenate, question
 from sightline.editing.comparing import SectionChange, slots_of, texts_of, with_new_text
 from sightline.editing.texts import divide_over_parts
+from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text
+from sightline.tokens.estimate import Estimate, sum_estimates
 
 
 def revise_pairs(
@@ -30,9 +37,12 @@ def revise_pairs(
             pair, number = place
             was = found.get(pair, known[pair])
             messages = () if was.answer is None else was.answer.messages
-            found[pair] = (
-                _revise_answer(was, messages, number, change) if number >= 0 else _revise_question(was, change)
-            )
+            if number < 0:
+                found[pair] = _revise_question(was, change)
+                continue
+            changed = (*messages[:number], with_new_text(messages[number], change), *messages[number + 1 :])
+            answer = msgspec.structs.replace(was.answer or ChatAnswer(), messages=changed)
+            found[pair] = msgspec.structs.replace(was, answer=answer, is_edited=True)
     return {name: pair for name, pair in found.items() if pair != known[name]}
 
 
@@ -84,9 +94,54 @@ def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
     return msgspec.structs.replace(pair, user_text=text, attachments=tuple(new_parts), is_edited=True)
 
 
-def _revise_answer(pair: MessagePair, messages: tuple[Message, ...], number: int, change: SectionChange) -> MessagePair:
-    changed = with_new_text(messages[number], change)
-    answer = msgspec.structs.replace(
-        pair.answer or ChatAnswer(), messages=(*messages[:number], changed, *messages[number + 1 :])
+INSTRUCTION = (
+    "Write a summary of the conversation above that can replace it, so that we can continue without it. Keep "
+    "decisions, facts, names, numbers, open questions and what was asked for; leave out pleasantries. Write only the "
+    "summary."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The tokens of some pairs, and of the summary that would replace them."""
+
+    before: Estimate
+    after: Estimate
+
+
+def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Prompt:
+    """The request for a draft: the pairs, and the instruction to summarise them."""
+    if not pairs:
+        raise Fault(Code.USAGE, "there is nothing to sum up", hint="Choose some pairs.")
+    messages = concatenate(map(sizer.messages, pairs))
+    return Prompt((*messages, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
+
+
+def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
+    """The tokens before and after, for this summary."""
+    message = question(text)
+    return Compaction(
+        sum_estimates(map(sizer.pair, pairs)),
+        sum_estimates(() if message is None else (sizer.message(message),)),
     )
-    return msgspec.structs.replace(pair, answer=answer, is_edited=True)
+
+
+def compaction_fact(history: ChatHistory, ids: Sequence[str], text: str, *, new_id: str) -> PairsCompacted:
+    """The fact that replaces these pairs by the summary: a question without an answer, in the topic and at the time of
+    the newest of them."""
+    if not ids or not text.strip():
+        raise Fault(Code.USAGE, "a summary needs a text and pairs to stand for", hint="Choose some, and write it.")
+    pairs = sorted(map(history.get, ids), key=lambda pair: history.key(pair.id))
+    newest = pairs[-1]
+    return PairsCompacted(
+        MessagePair(
+            id=new_id,
+            topic=newest.topic,
+            model=newest.model,
+            user_text=text,
+            star=max(pair.star for pair in pairs),
+            state="complete",
+            at=newest.at,
+            summary_of=tuple(pair.id for pair in pairs),
+        )
+    )
