@@ -44,8 +44,7 @@ from sightline.filters.fields import (
     seconds,
     seconds_text,
 )
-from sightline.filters.parsing import parse
-from sightline.filters.writing import MOST, completions, term_start, write_expression
+from sightline.filters.parsing import MOST, completions, parse, term_start, write_expression
 from tests.filters.expressions import CHAT_TERMS, SINGLE_TERMS, joined
 
 CLAUDE = TextTerm("model", "claude-*")

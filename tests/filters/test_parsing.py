@@ -26,9 +26,8 @@ from sightline.filters.expression import (
     TopicTerm,
 )
 from sightline.filters.fields import FIELDS, WORDS, FilterScope
-from sightline.filters.parsing import parse
+from sightline.filters.parsing import parse, write_expression
 from sightline.filters.terms import Piece, Source
-from sightline.filters.writing import write_expression
 
 BLUE, GREY, FAILED = TextTerm("flag", "blue"), TextTerm("flag", "grey"), FlagTerm("error")
 DAY = 86400

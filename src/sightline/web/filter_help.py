@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.filters.writing import Completion
+from sightline.filters.parsing import Completion
 
 
 class FilterError(msgspec.Struct, frozen=True):

@@ -5,8 +5,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.rounds import CANCELLED, FinishedRun
 from sightline.agent.core.run import RunPlan, ToolLoop, run
 from sightline.agent.core.steps import (
     Approve,

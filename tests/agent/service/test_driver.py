@@ -11,7 +11,7 @@ from sightline.agent.core.approval import Allowed, Denied, Policy
 from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED
+from sightline.agent.core.rounds import CANCELLED
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.driver import ToolChanges

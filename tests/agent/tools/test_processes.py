@@ -13,7 +13,7 @@ import uvloop
 
 from sightline.agent.tools import child as kin
 from sightline.agent.tools import child as module
-from sightline.agent.tools.child import Child, ProcessTree, start_child
+from sightline.agent.tools.commands import Child, ProcessTree, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]

@@ -11,7 +11,8 @@ import pytest
 
 from sightline.agent.core.output import NOTHING, Cap, ToolOutcome, cap_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child, python_file
+from sightline.agent.tools import commands as child
+from sightline.agent.tools import python_file
 from sightline.agent.tools.python_file import PythonFile
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Text

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.agent.core.schema import Mismatch, SchemaVerdict, validate
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Mismatch, SchemaVerdict, Toolbox, validate
 from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject

@@ -27,8 +27,7 @@ from sightline.agent.core.limits import (
     usage_of,
 )
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import Pending, RunPolicy
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Pending, Round, RunPolicy, Why
 from sightline.agent.core.steps import (
     Answer,
     Approve,

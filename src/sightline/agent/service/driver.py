@@ -9,11 +9,10 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
+from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunState, RunTaken
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.quota import line_of
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run_state import RunState
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -31,7 +30,6 @@ from sightline.agent.core.steps import (
 )
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.service.approvers import Approver, Question, Watcher
-from sightline.agent.service.hook_points import CallApproval, HookPoints, refusal_fault
 from sightline.agent.service.round_sender import (
     Opening,
     RoundSender,
@@ -42,7 +40,7 @@ from sightline.agent.service.round_sender import (
 )
 from sightline.agent.service.run_log import RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
-from sightline.agent.service.tool_calls import ToolRunner
+from sightline.agent.service.tool_calls import CallApproval, HookPoints, ToolRunner, refusal_fault
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.choose import ModelChoice

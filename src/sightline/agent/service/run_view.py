@@ -5,11 +5,18 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sightline.agent.core.facts import Remarked, RequestStarted, RunBegan, TimedFact, ToolFinished, ToolStarted
+from sightline.agent.core.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunState,
+    TimedFact,
+    ToolFinished,
+    ToolStarted,
+)
 from sightline.agent.core.output import ToolOutcome, words_of
-from sightline.agent.core.pending import Pending as PendingOfLoop
 from sightline.agent.core.rounds import CallRecord, Round
-from sightline.agent.core.run_state import RunState
+from sightline.agent.core.rounds import Pending as PendingOfLoop
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
 from sightline.agent.service.approvers import Question
 from sightline.agent.service.shapes import (

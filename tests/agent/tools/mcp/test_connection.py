@@ -14,8 +14,15 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.config import ServerLimits
-from sightline.agent.tools.mcp.connection import LONGEST, ListFilterDispatcher, ProgressReports, words
-from sightline.agent.tools.mcp.message_filter import FilteredRead, FilteredWrite, MessageFilter
+from sightline.agent.tools.mcp.connection import (
+    LONGEST,
+    FilteredRead,
+    FilteredWrite,
+    ListFilterDispatcher,
+    MessageFilter,
+    ProgressReports,
+    words,
+)
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
 

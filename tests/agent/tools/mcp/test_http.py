@@ -10,7 +10,7 @@ import trustme
 
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits
-from sightline.agent.tools.mcp.guard import McpHttpGuard
+from sightline.agent.tools.mcp.links import McpHttpGuard
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp import hostile_http as http
 from tests.agent.tools.mcp.stage import QUICK, text, used, using

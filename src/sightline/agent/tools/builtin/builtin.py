@@ -16,8 +16,7 @@ from sightline.agent.core.signature import definition_of
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.listing import ListFilesTool
-from sightline.agent.tools.builtin.searching import SearchFilesTool
+from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
 from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands, minimal
 from sightline.agent.tools.functions import convert_arguments, outcome_of, part_of
