@@ -2,7 +2,7 @@
 completions."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import assert_never
@@ -62,7 +62,7 @@ def _text(expression: Expression) -> str:
 def _term(term: Term) -> str:
     match term:
         case TextTerm(field=field, pattern=pattern):
-            return f"{field}:{_value(pattern)}"
+            return f"{field}:{pattern if _BARE.fullmatch(pattern) else _quote(pattern)}"
         case NumberTerm(field=field, operator=operator, number=number):
             is_time = BY_NAME[field].kind is Kind.SECONDS
             return f"{field}{operator}{seconds_text(number) if is_time else number_text(number)}"
@@ -86,10 +86,6 @@ def _term(term: Term) -> str:
             return f"o{extra}" if extra else "o"
         case unreachable:
             assert_never(unreachable)
-
-
-def _value(pattern: str) -> str:
-    return pattern if _BARE.fullmatch(pattern) else _quote(pattern)
 
 
 def _quote(pattern: str) -> str:
@@ -171,13 +167,9 @@ def _values(field: FilterField, begun: str, start: int, known: Mapping[str, Sequ
     for value in (*field.values(), *_USUAL.get(field.kind, ())):
         if value.startswith(wanted):
             yield Completion(f"{field.name}:{value}", value, field.meaning, start)
-    found = [value for value in _others(known.get(field.name, ())) if wanted in value.lower()]
+    found = [value for value in dict.fromkeys(known.get(field.name, ())) if value and wanted in value.lower()]
     for value in sorted(found, key=lambda each: not each.lower().startswith(wanted)):
         yield Completion(write_expression(TextTerm(field.name, literal(value))), value, field.meaning, start)
-
-
-def _others(values: Iterable[str]) -> list[str]:
-    return [value for value in dict.fromkeys(values) if value]
 
 
 _LONGEST = 10_000

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -16,7 +16,7 @@ from sightline.tokens.estimate import cost_of
 LimitName: TypeAlias = Literal["requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes"]
 Behaviour: TypeAlias = Literal["stop", "confirm"]
 
-NAMES: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes")
+NAMES: tuple[LimitName, ...] = get_args(LimitName)
 BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "repeats", "mistakes")
 """A tool limit that is used up exactly does not keep the model from answering with what it has."""
 
@@ -153,14 +153,8 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
         counts = [count for each in known if (count := getattr(each, name)) is not None]
         return sum(counts) if counts else None
 
-    return Usage(
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cached_tokens=total("cached_tokens"),
-        cache_write_tokens=total("cache_write_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
-        cache_write_1h_tokens=total("cache_write_1h_tokens"),
-    )
+    counted = {name: total(name) for name in Usage.__struct_fields__ if name.endswith("_tokens")}
+    return msgspec.structs.replace(Usage(), **counted)
 
 
 def charge(
@@ -168,12 +162,12 @@ def charge(
 ) -> tuple[RunUsage, float | None]:
     """The usage after a reply, and what the reply cost (None for an estimate). What cannot be
     counted is marked."""
-    unmeasured: list[LimitName] = []
     tokens = cost = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = usage.input_tokens + usage.output_tokens
         known = cost_of(usage, prices)
         cost = None if known is None else known.dollars
+    unmeasured: list[LimitName] = []
     if tokens is None:
         unmeasured.append("tokens")
     if cost is None:

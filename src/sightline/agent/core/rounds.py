@@ -144,13 +144,10 @@ class Pending:
         """It was not run, or not to its end, because a person stopped it."""
         self.settle("cancelled", text_outcome(CANCELLED, is_error=True), cap)
 
-    def exceed(self, reached: Reached, cap: Cap) -> None:
-        """It is not run because of a limit."""
-        self.settle("limit", text_outcome(f"This call was not run: {reached.words}.", is_error=True), cap)
-
-    def expire(self, reached: Reached, cap: Cap) -> None:
-        """It was not run, or not to its end, because the time was up."""
-        self.settle("limit", text_outcome(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
+    def exceed(self, reached: Reached, cap: Cap, to_its_end: str = "") -> None:
+        """It is not run, or not to its end, because of a limit."""
+        text = f"This call was not run{to_its_end}: {reached.words}."
+        self.settle("limit", text_outcome(text, is_error=True), cap)
 
     def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
         """Settle the call as denied."""
@@ -169,8 +166,9 @@ class Pending:
         call = msgspec.structs.replace(self.call, id=self.sent_id)
         if not self.is_edited or self.ready is None:
             return call
-        written = _arguments_text(self.ready.arguments)
-        if isinstance(self.ready.arguments, str) and call.kind == "function":  # it stood for a tool for free text
+        arguments = self.ready.arguments
+        written = arguments if isinstance(arguments, str) else encode(arguments).decode()
+        if isinstance(arguments, str) and call.kind == "function":  # it stood for a tool for free text
             written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
         return msgspec.structs.replace(call, arguments=written)
 
@@ -183,24 +181,24 @@ class Pending:
     def record(self) -> CallRecord:
         """What is kept of it."""
         assert self.fate is not None  # every call of a round is settled before the round is
+        return self.record_as(self.fate, self.outcome)
+
+    def record_as(self, fate: Fate, outcome: ToolOutcome | None) -> CallRecord:
+        """What would be kept of it with this fate and outcome."""
         ready = self.ready
         return CallRecord(
             key=self.key,
             id=self.call.id,
             name=self.call.name,
             arguments=self.call.arguments,
-            fate=self.fate,
-            outcome=self.outcome,
-            ran=ready.arguments if ready is not None and self.fate == "ran" else None,
+            fate=fate,
+            outcome=outcome,
+            ran=ready.arguments if ready is not None and self.fate in (None, "ran") else None,
             sent_id=self.sent_id if self.sent_id != self.call.id else None,
             is_edited=self.is_edited,
             denied_by=self.denied_by,
             repairs=() if ready is None else ready.repairs,
         )
-
-
-def _arguments_text(arguments: JsonObject | str) -> str:
-    return arguments if isinstance(arguments, str) else encode(arguments).decode()
 
 
 class RunPolicy:

@@ -75,7 +75,11 @@ class ToolChanges:
         self._looked = now
         found = {each.name: each for each in now}
         gone = [name for name in self._known if name in self._enabled and name not in found]
-        other = [name for name, each in found.items() if name in self._known and _is_other(self._known[name], each)]
+        other = [
+            name
+            for name, each in found.items()
+            if (old := self._known.get(name)) and (old.description, old.schema) != (each.description, each.schema)
+        ]
         fresh = [name for name in found if name not in self._known]
         self._known = {name: each for name, each in self._known.items() if name not in gone} | found
         words = [
@@ -85,10 +89,6 @@ class ToolChanges:
             *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
         ]
         return f"the tools are not as they were: {'; '.join(words)}" if words else ""
-
-
-def _is_other(before: Definition, now: Definition) -> bool:
-    return (before.description, before.schema) != (now.description, now.schema)
 
 
 def _words(what: str, names: Iterable[str]) -> list[str]:
@@ -284,8 +284,7 @@ class RunDriver:
         exchange, self.standing.exchange = self.standing.exchange, ""
         if not exchange or self.means.store is None:
             return None
-        found = await recall_reply(self.means.store, exchange, self.choice)
-        return None if found is None else Replied(found.reply, sent=found.sent)
+        return await recall_reply(self.means.store, exchange, self.choice)
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
@@ -295,7 +294,8 @@ class RunDriver:
         if verdict is not None and verdict.decision == "deny":
             return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
-            request = _with_words(request, verdict.context)
+            message = Message("user", (Text(verdict.context),))
+            request = msgspec.structs.replace(request, messages=(*request.messages, message))
         opening, self.opening = self.opening, Opening()
         opening = replace(opening, hold=opening.hold or self.is_stepping)
         # Who looks at a request before it goes sees all of it.
@@ -395,7 +395,3 @@ class RunDriver:
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
         return Rested(words, self._seconds_elapsed(), failure)
-
-
-def _with_words(request: Request, words: str) -> Request:
-    return msgspec.structs.replace(request, messages=(*request.messages, Message("user", (Text(words),))))

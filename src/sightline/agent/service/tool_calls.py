@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import msgspec
 
@@ -36,46 +35,28 @@ class HookPoints:
 
     async def before_request(self, number: int, request: Request) -> HookVerdict | None:
         """A request is about to be sent."""
-        return (
-            None
-            if self.hooks is None
-            else await self._record_verdict(self.hooks.before_request(self.log.run, number, request))
-        )
+        return await self._ask(lambda hooks: hooks.before_request(self.log.run, number, request))
 
     async def after_reply(self, number: int, reply: Reply) -> HookVerdict | None:
         """A reply has come."""
-        return (
-            None
-            if self.hooks is None
-            else await self._record_verdict(self.hooks.after_reply(self.log.run, number, reply))
-        )
+        return await self._ask(lambda hooks: hooks.after_reply(self.log.run, number, reply))
 
     async def before_tool(self, number: int, call: RunnableCall) -> HookVerdict | None:
         """A call is about to be decided on."""
-        return (
-            None
-            if self.hooks is None
-            else await self._record_verdict(self.hooks.before_tool(self.log.run, number, call))
-        )
+        return await self._ask(lambda hooks: hooks.before_tool(self.log.run, number, call))
 
     async def after_tool(self, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict | None:
         """A tool has answered."""
-        return (
-            None
-            if self.hooks is None
-            else await self._record_verdict(self.hooks.after_tool(self.log.run, number, call, outcome))
-        )
+        return await self._ask(lambda hooks: hooks.after_tool(self.log.run, number, call, outcome))
 
     async def stop(self, number: int, reply: Reply, *, is_active: bool) -> HookVerdict | None:
         """Before the end of the run, after the last reply."""
-        return (
-            None
-            if self.hooks is None
-            else await self._record_verdict(self.hooks.stop(self.log.run, number, reply, is_active=is_active))
-        )
+        return await self._ask(lambda hooks: hooks.stop(self.log.run, number, reply, is_active=is_active))
 
-    async def _record_verdict(self, verdict_awaited: Awaitable[HookVerdict]) -> HookVerdict:
-        verdict = await verdict_awaited
+    async def _ask(self, ask: Callable[[Hooks], Awaitable[HookVerdict]]) -> HookVerdict | None:
+        if self.hooks is None:
+            return None
+        verdict = await ask(self.hooks)
         remarks = list(verdict.warnings)
         if verdict.stop is not None:
             remarks.append(f"a hook ended the run: {verdict.stop}" if verdict.stop else "a hook ended the run")
@@ -94,20 +75,14 @@ def refusal_fault(what: str, verdict: HookVerdict) -> Fault:
     return Fault(Code.PERMISSION, f"a hook refused {what}: {verdict.reason or 'it gave no reason'}", hint=hint)
 
 
-Looking: TypeAlias = Callable[[int, RunnableCall], Awaitable[HookVerdict | None]]
-"""What hooks say of a call; nothing where there are none."""
-
-Deciding: TypeAlias = Callable[[Approve], Awaitable[Mapping[str, Decision]]]
-"""What a person says of calls."""
-
-
 @dataclass
 class CallApproval:
-    """Decides about calls. `contexts` are texts of hooks for the model, by the key of the call; `by_hook` the arguments
-    that they wrote, which the person sees, and which run unless the person changes them."""
+    """Decides about calls: `look` asks hooks about one, `decide` a person about several. `contexts` are texts of hooks
+    for the model, by the key of the call; `by_hook` the arguments that they wrote, which the person sees, and which run
+    unless the person changes them."""
 
-    look: Looking
-    decide: Deciding
+    look: Callable[[int, RunnableCall], Awaitable[HookVerdict | None]]
+    decide: Callable[[Approve], Awaitable[Mapping[str, Decision]]]
     policy: Policy
     contexts: dict[str, str] = field(default_factory=dict)
     by_hook: dict[str, dict[str, Json] | str] = field(default_factory=dict)
@@ -124,11 +99,11 @@ class CallApproval:
             if decision is not None:
                 decisions[call.key] = decision
             else:
-                shown.append(self._as_shown(call))
+                changed = self.by_hook.get(call.key)
+                shown.append(call if changed is None else msgspec.structs.replace(call, arguments=changed, repairs=()))
         if shown:
             objections = {call.key: step.objections[call.key] for call in shown if call.key in step.objections}
-            question = Approve(step.round, tuple(shown), objections)
-            decided = await self.decide(question)
+            decided = await self.decide(Approve(step.round, tuple(shown), objections))
             decisions |= {
                 call.key: self._merge_hook_change(call.key, decided[call.key]) for call in shown if call.key in decided
             }
@@ -158,10 +133,6 @@ class CallApproval:
             return Allowed(verdict.arguments)
         return None
 
-    def _as_shown(self, call: RunnableCall) -> RunnableCall:
-        changed = self.by_hook.get(call.key)
-        return call if changed is None else msgspec.structs.replace(call, arguments=changed, repairs=())
-
     def _merge_hook_change(self, key: str, decision: Decision) -> Decision:
         """What a person leaves as a hook has changed it runs so; what the person changes is the person's."""
         if not isinstance(decision, Allowed):
@@ -174,21 +145,18 @@ class CallApproval:
 
 INTERRUPTED = "This call was interrupted, and it is not known how far it got. It was not run again."
 
-After: TypeAlias = Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerdict | None]]
-"""What hooks say of an outcome."""
-
 
 @dataclass
 class ToolRunner:
-    """Runs calls. `facts` are those of the model that gets the results. `outcomes` and `contexts` are what is known so
-    far of the round under way."""
+    """Runs calls. `facts` are those of the model that gets the results, `after` asks hooks about an outcome. `outcomes`
+    and `contexts` are what is known so far of the round under way."""
 
     tools: Tools
     log: RunLog
     stop_signal: StopSignal
     cap: Cap
     facts: Facts
-    after: After
+    after: Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerdict | None]]
     progress: Callable[[str, str], None]
     outcomes: dict[str, ToolOutcome] = field(default_factory=dict)
     contexts: dict[str, str] = field(default_factory=dict)

@@ -40,6 +40,11 @@ class ProcessTree:
         """Whether any of the processes is alive."""
         return bool(self.alive()) if _PROC.is_dir() else self._send_to_group(0)
 
+    async def wait_until_gone(self) -> None:
+        """Wait until none is alive; there is no event for the end of a process that is not our child."""
+        while self.is_left():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN)
+
     def send(self, number: signal.Signals) -> bool:
         """Send a signal to all of them; returns whether there was any."""
         if not _PROC.is_dir():
@@ -208,7 +213,7 @@ class Child(asyncio.SubprocessProtocol):
             for number in (signal.SIGTERM, signal.SIGKILL):
                 if self._kin is None or not self._kin.send(number):
                     break
-                await _within(PATIENCE, self._wait_until_gone(self._kin))
+                await _within(PATIENCE, self._kin.wait_until_gone())
             # Closing the transport before asyncio has reaped the child would lose its exit code.
             await _within(PATIENCE, self.exited.wait())
         finally:
@@ -217,10 +222,6 @@ class Child(asyncio.SubprocessProtocol):
             self.close_pipes()
         await _within(PATIENCE, self._silent.wait())
         self._kin = None
-
-    async def _wait_until_gone(self, tree: ProcessTree) -> None:
-        while tree.is_left():  # noqa: ASYNC110 - there is no event for the end of a process that is not our child
-            await asyncio.sleep(_LOOK_AGAIN)
 
     @property
     def _process(self) -> asyncio.SubprocessTransport:
@@ -250,9 +251,8 @@ async def start_child(
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await (
-            starting
-        )  # shield the start: if it were cancelled halfway, there would be no handle to end the process with
+        # The start is shielded: if it were cancelled halfway, there would be no handle to end the process with.
+        await starting
         await child.end()
         raise
     return child

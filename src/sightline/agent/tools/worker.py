@@ -95,9 +95,8 @@ def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
     try:
-        exec(
-            compile(source, str(file), "exec"), vars(module)
-        )  # the user has named this file as a tool file, so it may be executed
+        # The user has named this file as a tool file, so it may be executed.
+        exec(compile(source, str(file), "exec"), vars(module))
     except BaseException as error:  # noqa: BLE001 - any exception of the file becomes a fault
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         return FileBroken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))

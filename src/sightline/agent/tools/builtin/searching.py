@@ -26,16 +26,13 @@ class Glob:
     """A path pattern. One without a slash matches the file's name in any folder; an empty one matches everything."""
 
     def __init__(self, pattern: str) -> None:
-        self._ways = [_steps(each) for each in _expand_braces(pattern.removeprefix("./"))] if pattern else []
+        ways = _expand_braces(pattern.removeprefix("./")) if pattern else []
+        self._ways = [way.split("/") if "/" in way else ["**", way] for way in ways]
 
     def fits(self, path: str) -> bool:
         """Whether a relative path with slashes matches."""
         names = path.split("/")
         return not self._ways or any(_fits(way, names, "**", _fits_name) for way in self._ways)
-
-
-def _steps(pattern: str) -> list[str]:
-    return pattern.split("/") if "/" in pattern else ["**", pattern]
 
 
 def _expand_braces(pattern: str) -> list[str]:
@@ -170,14 +167,8 @@ class SearchFilesTool:
         """
         if not text:
             raise Fault(Code.USAGE, "text is empty", hint="Say what to look for; list_files lists files.")
-        wanted = SearchRequest(
-            folder=str(self.folder.path),
-            text=text,
-            path=path,
-            pattern=pattern,
-            is_regex=is_regex,
-            ignore_case=ignore_case,
-        )
+        folder, given = str(self.folder.path), {"is_regex": is_regex, "ignore_case": ignore_case}
+        wanted = {"folder": folder, "text": text, "path": path, "pattern": pattern, **given}
         finished = await self.commands.run(
             (sys.executable, "-P", "-m", PROGRAM),
             folder=self.folder.path,
@@ -195,16 +186,15 @@ class SearchFilesTool:
 def main() -> int:
     """The search process: print the matches or the error."""
     wanted: SearchRequest = json.load(sys.stdin)
+    code = 0
     try:
         folder = Folder(Path(wanted["folder"]))
         text = search_folder(folder, wanted)
         folder.close()
     except Fault as fault:
-        text = " ".join(filter(None, (fault.message, fault.hint)))
-        sys.stdout.buffer.write(text.encode(errors="replace"))
-        return _REFUSED
+        text, code = " ".join(filter(None, (fault.message, fault.hint))), _REFUSED
     sys.stdout.buffer.write(text.encode(errors="replace"))
-    return 0
+    return code
 
 
 def search_folder(folder: Folder, wanted: SearchRequest) -> str:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from importlib.metadata import version
-from types import TracebackType
-from typing import Any, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
 from mcp import MCPError
@@ -96,11 +95,26 @@ def _is_sound(message: JSONRPCNotification) -> bool:
     return all(isinstance(each, int | float) and -_LARGEST < each < _LARGEST for each in numbers)
 
 
-class FilteredRead:
-    """A server's messages that pass the filter."""
+S = TypeVar("S", bound=ReadStream[SessionMessage | Exception] | WriteStream[SessionMessage])
 
-    def __init__(self, inner: ReadStream[SessionMessage | Exception], sieve: MessageFilter) -> None:
-        self._inner, self._sieve = inner, sieve
+
+class _FilteredStream(Generic[S]):
+    def __init__(self, inner: S, sieve: MessageFilter) -> None:
+        self._inner: S = inner
+        self._sieve = sieve
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class FilteredRead(_FilteredStream[ReadStream[SessionMessage | Exception]]):
+    """A server's messages that pass the filter."""
 
     @property
     def last_context(self) -> Context | None:
@@ -113,10 +127,7 @@ class FilteredRead:
             pass
         return item
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def __aiter__(self) -> "FilteredRead":
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -124,35 +135,13 @@ class FilteredRead:
             pass
         return item
 
-    async def __aenter__(self) -> "FilteredRead":
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class FilteredWrite:
+class FilteredWrite(_FilteredStream[WriteStream[SessionMessage]]):
     """Messages to a server; responses are counted by the filter."""
-
-    def __init__(self, inner: WriteStream[SessionMessage], sieve: MessageFilter) -> None:
-        self._inner, self._sieve = inner, sieve
 
     async def send(self, item: SessionMessage, /) -> None:
         await self._inner.send(item)
         self._sieve.count_answer(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> "FilteredWrite":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 LONGEST = 200
@@ -293,7 +282,9 @@ class McpConnection:
     async def _serve_session(self, link: McpLink) -> None:
         sieve = MessageFilter(self._bounds.questions)
         dispatcher = ListFilterDispatcher(
-            FilteredRead(link.read, sieve), FilteredWrite(link.write, sieve), self._filter_list
+            FilteredRead(link.read, sieve),
+            FilteredWrite(link.write, sieve),
+            lambda page: self._listing.filter_page(page),
         )
         us = Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
@@ -307,9 +298,6 @@ class McpConnection:
             await self._keep_list_current(session, link)
 
     # --- the list -------------------------------------------------------------------------------------
-
-    def _filter_list(self, answer: JsonObject) -> JsonObject:
-        return self._listing.filter_page(answer)
 
     async def _list(self, session: ClientSession) -> None:
         self._stale.clear()

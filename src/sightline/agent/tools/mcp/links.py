@@ -65,7 +65,8 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
                 raise
             if "id" not in message:
                 return httpx2.Response(202, request=request)  # a lost notification must not end the connection
-            self.fault = _unreachable(error)
+            words, hint = str(error) or type(error).__name__, "Is it running, and is its url right?"
+            self.fault = Fault(Code.NETWORK, f"cannot be reached: {words}", hint=hint)
             return _error_response(request, message, self.fault.message)
         return await self._check_response(request, message, response)
 
@@ -137,11 +138,6 @@ def _error_response(request: httpx2.Request, message: JsonObject, text: str) -> 
     """A response that the SDK reads as this call's error."""
     body = encode({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": _INTERNAL_ERROR, "message": text}})
     return httpx2.Response(503, headers={"content-type": _JSON}, content=body, request=request)
-
-
-def _unreachable(error: Exception) -> Fault:
-    words = str(error) or type(error).__name__
-    return Fault(Code.NETWORK, f"cannot be reached: {words}", hint="Is it running, and is its url right?")
 
 
 def _fault_of(response: httpx2.Response, kind: str) -> Fault | None:

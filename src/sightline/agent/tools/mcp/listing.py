@@ -38,7 +38,10 @@ _WORD = 80
 
 def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
     """The outcome of a call, with `secret` values masked."""
-    parts = tuple(_redact_part(_part(block), secret) for block in result.content)
+    parts = tuple(
+        Text(mask_values(part.text, secret)) if isinstance(part, Text) and secret else part
+        for part in map(_part, result.content)
+    )
     structured = cast(Json, result.structured_content)
     if structured is None:
         return ToolOutcome(parts, is_error=result.is_error)
@@ -49,9 +52,8 @@ def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
         extra = () if _repeats(texts, structured) else (Text(encode(structured).decode()),)
         return ToolOutcome((*parts, *extra), is_error=result.is_error)
     if len(texts) == 1 and set(structured) == {"result"} and _repeats(texts, structured):
-        return ToolOutcome(
-            parts, is_error=result.is_error
-        )  # the wrapper that some servers put around a text is dropped
+        # The wrapper that some servers put around a text is dropped.
+        return ToolOutcome(parts, is_error=result.is_error)
     if _repeats(texts, structured):
         parts = tuple(part for part in parts if not isinstance(part, Text))
     return ToolOutcome(parts, is_error=result.is_error, structured=structured)
@@ -72,10 +74,6 @@ def _value(text: str) -> Json:
         return text
 
 
-def _redact_part(part: ResultPart, secret: frozenset[str]) -> ResultPart:
-    return Text(mask_values(part.text, secret)) if isinstance(part, Text) and secret else part
-
-
 def _redact_json(value: Json, secret: frozenset[str]) -> Json:
     match value:
         case str():
@@ -92,9 +90,7 @@ def _part(block: ContentBlock) -> ResultPart:
     match block:
         case TextContent():
             return Text(block.text)
-        case ImageContent():
-            return _media(block.data, block.mime_type, "")
-        case AudioContent():
+        case ImageContent() | AudioContent():
             return _media(block.data, block.mime_type, "")
         case ResourceLink():
             facts = (block.mime_type, f"{block.size} bytes" if block.size is not None else "", block.description)
