@@ -9,7 +9,7 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import Callables
-from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets, toolsets_for_files
+from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
 from sightline.agent.tools.tools import Tools, together, unknown
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
@@ -66,7 +66,7 @@ async def test_toolsets_are_opened_together(tmp_path: Path) -> None:
 async def test_a_file_s_functions_run_in_the_folder_and_without_the_providers_keys(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text(KIT)
 
-    tools = await open_toolsets(toolsets_for_files(["kit.py"]), where(tmp_path))
+    tools = await open_toolsets({"kit.py": Toolset(python="kit.py")}, where(tmp_path))
     try:
         assert text(await use(tools, "environment", name="ACME_API_KEY")) == f"None {tmp_path / 'project'}"
         assert text(await use(tools, "environment", name="WEATHER_KEY")) == f"w {tmp_path / 'project'}"
@@ -160,7 +160,6 @@ def test_paths_are_taken_as_they_are_written(tmp_path: Path) -> None:
     assert place.path("~/b") == tmp_path / "b"
     assert place.path("~") == tmp_path
     assert place.path("/abs") == Path("/abs")
-    assert toolsets_for_files(["a.py"], ["m.json"]) == {"a.py": Toolset(python="a.py"), "m.json": Toolset(mcp="m.json")}
 
 
 def hello(name: str) -> str:

@@ -1,17 +1,84 @@
-"""How far a run may go, how far it has gone, and what happens when it gets there."""
+"""How far a run may go, how far it has gone, and what happens when it gets there; and when a request can be sent, by
+what was used of the account and what its provider allows."""
 
 import json
-from collections.abc import Iterable
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.catalog.facts import Prices
+from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage, possible
+from sightline.tokens.account import RateLimits
 from sightline.tokens.estimate import cost_of
+from sightline.tokens.ledger import Ledger, Wait
+from sightline.tokens.ledger import LimitName as AccountLimit
+
+_ACCOUNT_WORDS: Final[dict[AccountLimit, str]] = {
+    "rpm": "requests per minute",
+    "tpm": "tokens per minute",
+    "rpd": "requests per day",
+    "tpd": "tokens per day",
+    "retry_after": "the pause that the provider asked for",
+    "requests": "requests",
+    "tokens": "tokens",
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """`can_go_at` is the time of day at which the send can go, None where it never can. `line` says so to a person."""
+
+    wait: Wait
+    can_go_at: float | None
+    used: RateLimits
+    limits: RateLimits
+    line: str
+
+
+def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float, facts: Facts | None = None) -> Quota:
+    """Whether a send of this size can go now, else when."""
+    wait = ledger.wait(provider, model, tokens, now, facts)
+    return Quota(
+        wait,
+        None if wait.is_endless else now + max(0.0, wait.seconds),
+        ledger.usage(provider, model, now),
+        ledger.limits(provider, model, facts),
+        line_of(wait, tokens),
+    )
+
+
+def waiting_by(
+    ledger: Ledger, provider: str, model: str, clock: Callable[[], float], facts: Facts | None = None
+) -> Callable[[int], Wait]:
+    """What `sending` asks before each attempt."""
+    return lambda tokens: ledger.wait(provider, model, tokens, clock(), facts)
+
+
+def line_of(wait: Wait, tokens: int) -> str:
+    """The text about a wait for a person; empty if there is none."""
+    if wait.is_over:
+        return ""
+    what = _ACCOUNT_WORDS.get(wait.limit, wait.limit)
+    allowed = "" if wait.allowed is None else f" ({wait.allowed:,.0f})"
+    if wait.is_endless:
+        return f"{tokens:,} tokens are more than {what} allow{allowed}; make the request smaller"
+    return f"can go in {_duration(wait.seconds)}: {what}{allowed}"
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+
 
 LimitName: TypeAlias = Literal["requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes"]
 Behaviour: TypeAlias = Literal["stop", "confirm"]

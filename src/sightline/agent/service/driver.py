@@ -10,8 +10,8 @@ import msgspec
 
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunState, RunTaken
+from sightline.agent.core.limits import line_of
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.quota import line_of
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import (
     Answer,

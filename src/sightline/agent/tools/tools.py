@@ -9,6 +9,9 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.errors import Code, Fault
 
+TIMEOUT = 60.0
+"""Seconds that one call may take, unless its toolset says otherwise."""
+
 Progress: TypeAlias = Callable[[str], None]
 """Receives progress messages for a person."""
 

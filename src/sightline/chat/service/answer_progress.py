@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sightline.agent.core.quota import Quota
+from sightline.agent.core.limits import Quota
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.core.plan import SendTelemetry, Stage
 from sightline.chat.core.revisions import revise_pairs, revision

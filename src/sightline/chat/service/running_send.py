@@ -7,7 +7,7 @@ from typing import assert_never
 
 import msgspec
 
-from sightline.agent.core.quota import quota_of
+from sightline.agent.core.limits import quota_of
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import INTERRUPTED, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from sightline.agent.core.quota import Quota, quota_of, waiting_by
+from sightline.agent.core.limits import Quota, quota_of, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
 from sightline.chat.core.pair import ChatAnswer, MessagePair

@@ -17,11 +17,9 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
-from sightline.agent.tools.callables import call_function
+from sightline.agent.tools.callables import call_function, convert_arguments, outcome_of, part_of
 from sightline.agent.tools.commands import Commands, minimal
-from sightline.agent.tools.functions import convert_arguments, outcome_of, part_of
-from sightline.agent.tools.python_file import TIMEOUT
-from sightline.agent.tools.tools import Progress, unknown
+from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.catalog.capabilities import HostedTool
 from sightline.errors import Code, Fault
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff

@@ -26,7 +26,7 @@ from mcp_types import (
 
 from sightline.agent.core.output import ResultPart, ToolOutcome, truncate
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.functions import part_of
+from sightline.agent.tools.callables import part_of
 from sightline.agent.tools.mcp.config import ServerLimits, mask_values
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
