@@ -211,6 +211,15 @@ def play(
     asyncio.run(played())
 
 
+def on_stage(story: Callable[[RunStage, Upstream], Awaitable[None]]) -> Callable[[Path], None]:
+    """A test that is a story on a stage."""
+
+    def test(tmp_path: Path) -> None:
+        play(story, tmp_path)
+
+    return test
+
+
 def wrong(requests: Sequence[Request], spoken: str) -> list[str]:
     """What a provider of this dialect would refuse of these requests."""
     return [message for request in requests for message in errors(request, spoken)]

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.api.approvals import Approvals
-from sightline.agent.api.runs import Runs, run_calls
+from sightline.agent.api.runs import Approvals, Runs, run_calls
 from sightline.agent.service.toolsets import KeptRules
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import RelayResources as SendingMeans

@@ -26,8 +26,8 @@ from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.filters.expression import TextTerm
+from sightline.filters.parsing import write_expression
 from sightline.filters.predicate import literal
-from sightline.filters.writing import write_expression
 from sightline.model.json import Json
 from sightline.web.access import load_token
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from sightline.errors import Fault
-from sightline.filters.writing import Completion
+from sightline.filters.parsing import Completion
 from sightline.web.bodies import Query
 
 

@@ -15,8 +15,7 @@ from sightline.exchange.own_calls import AGENT, path_of
 from sightline.exchange.recording.records import Records
 from sightline.exchange.resend import Resender
 from sightline.filters.fields import FilterScope
-from sightline.filters.parsing import parse
-from sightline.filters.writing import completions
+from sightline.filters.parsing import completions, parse
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.api.approvals import Approvals
-from sightline.agent.api.runs import Joining, Runs, run_calls
+from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun

@@ -6,7 +6,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
-from sightline.agent.core.pending import CANCELLED, DENIED, Pending, RunPolicy
+from sightline.agent.core.rounds import CANCELLED, DENIED, Pending, RunPolicy
 from sightline.agent.core.steps import RunnableCall
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, ToolCall

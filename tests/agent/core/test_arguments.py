@@ -18,8 +18,7 @@ from sightline.agent.core.arguments import (
     unwrap,
     without_nulls,
 )
-from sightline.agent.core.schema import validate
-from sightline.agent.core.tool import Definition, Toolbox
+from sightline.agent.core.tool import Definition, Toolbox, validate
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
 from tests.loop_stage import COUNT, SHELL, TOOLBOX

@@ -16,11 +16,12 @@ from sightline.agent.core.limits import (
     charge,
     find_reached_limit,
     next_limit,
+    quota_of,
     total_usage,
     usage_of,
+    waiting_by,
 )
 from sightline.agent.core.output import text_outcome
-from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.catalog.facts import Facts, Prices
@@ -188,14 +189,13 @@ def used(*tokens: int) -> Ledger:
 
 def test_what_the_account_allows_can_go_now() -> None:
     quota = quota_of(used(100), "acme", "large", 200, NOW, FACTS)
-    assert (quota.line, quota.can_wait, quota.can_go_at) == ("", False, NOW)
+    assert (quota.line, quota.can_go_at) == ("", NOW)
     assert quota.used == RateLimits(1, 100, 1, 100)
     assert quota.limits == RateLimits(2, 1_000, 100, 1_000_000)
 
 
-def test_a_used_up_minute_says_when_it_can_go_and_offers_to_wait() -> None:
+def test_a_used_up_minute_says_when_it_can_go() -> None:
     quota = quota_of(used(1, 1), "acme", "large", 200, NOW, FACTS)
-    assert quota.can_wait
     assert quota.can_go_at == NOW + 61
     assert quota.line == "can go in 61 s: requests per minute (2)"
 
@@ -214,7 +214,7 @@ def test_a_pause_that_the_provider_asked_for_is_kept(seconds: int, line: str) ->
 
 def test_what_is_larger_than_a_minute_allows_never_can_go() -> None:
     quota = quota_of(Ledger(), "acme", "large", 2_000, NOW, FACTS)
-    assert (quota.can_wait, quota.can_go_at) == (False, None)
+    assert quota.can_go_at is None
     assert quota.line == "2,000 tokens are more than tokens per minute allow (1,000); make the request smaller"
 
 

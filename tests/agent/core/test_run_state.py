@@ -13,11 +13,11 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
     read,
+    stand,
     write,
 )
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.rounds import FinishedRun, Round
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import (
     AskModel,
     CallsDecided,

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.schema import Mismatch, schema_problems, validate
+from sightline.agent.core.tool import Mismatch, schema_problems, validate
 from sightline.model.json import Json, JsonObject
 
 LINKED: JsonObject = {

@@ -12,7 +12,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import Judging
-from sightline.agent.service.hook_points import CallApproval
+from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
 from sightline.errors import Code
 from sightline.model.parts import Text

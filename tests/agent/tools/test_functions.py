@@ -12,8 +12,7 @@ import pytest
 
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools.callables import Callables
-from sightline.agent.tools.functions import convert_arguments, failure_of, last_line, outcome_of, part_of
+from sightline.agent.tools.callables import Callables, convert_arguments, failure_of, last_line, outcome_of, part_of
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.agent.core.output import text_outcome
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child
+from sightline.agent.tools import commands as child
 from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from sightline.agent.tools import child as kin
-from sightline.agent.tools import child as module
-from sightline.agent.tools.child import Child, ProcessTree, start_child
+from sightline.agent.tools import commands as module
+from sightline.agent.tools.commands import Child, ProcessTree, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -184,7 +183,7 @@ HERE = f"{os.getpid()}.test"
 
 def begun(mark: str = "") -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-c", "print(flush=True); input()"]
-    env = {**environment(), kin.MARK: mark} if mark else environment()
+    env = {**environment(), module.MARK: mark} if mark else environment()
     pipe = subprocess.PIPE
     child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
     assert child.stdout is not None
@@ -221,7 +220,7 @@ def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
 
 
 def test_where_there_is_no_proc_the_group_is_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(kin, "_PROC", tmp_path / "none")
+    monkeypatch.setattr(module, "_PROC", tmp_path / "none")
     with begun() as child:
         mine = ProcessTree.of(child.pid, "")
         assert mine.is_left()

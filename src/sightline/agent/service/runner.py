@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, stand
+from sightline.agent.core.facts import begin_run as at_first
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
-from sightline.agent.core.run_state import begin_run as at_first
-from sightline.agent.core.run_state import stand
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Questions, Watcher

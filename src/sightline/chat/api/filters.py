@@ -32,8 +32,7 @@ from sightline.chat.service.views import Looking
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
-from sightline.filters.parsing import parse
-from sightline.filters.writing import MOST, Completion, completions, term_start
+from sightline.filters.parsing import MOST, Completion, completions, parse, term_start
 from sightline.web.bodies import Query
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from sightline.agent.core.quota import Quota, quota_of
+from sightline.agent.core.limits import Quota, quota_of
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of

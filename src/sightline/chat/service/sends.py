@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sightline.agent.core.quota import Quota, waiting_by
+from sightline.agent.core.limits import Quota, waiting_by
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.tools import child
+from sightline.agent.tools import commands as child
 from sightline.agent.tools.builtin.builtin import Builtin
 from tests.agent.tools.builtin.rooms import refused, said, text
 from tests.agent.tools.processes import is_gone, pids_in

@@ -15,7 +15,7 @@ from mcp_types import (
 )
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.tools.mcp.content import outcome
+from sightline.agent.tools.mcp.listing import outcome
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 from tests.agent.tools.mcp.sdk_server import PIXEL
 

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
 from sightline.agent.tools.mcp.config import CommandServer, ServerLimits
-from sightline.agent.tools.mcp.pipes import END, LineSplitter, McpLink, Overlong, open_pipes
+from sightline.agent.tools.mcp.links import END, LineSplitter, McpLink, Overlong, open_pipes
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
 from tests.agent.tools.processes import is_gone
