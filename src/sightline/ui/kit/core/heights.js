@@ -9,13 +9,14 @@ export class Heights {
   /**
    * @param {number} count
    * @param {number} usual the height of a row that is not measured yet
+   * @param {(index: number) => number | undefined} [known] the height of one that is
    */
-  constructor(count, usual) {
+  constructor(count, usual, known = () => undefined) {
     this.usual = usual;
     this.count = 0;
     this.heights = new Float64Array(0);
     this.sums = new Float64Array(1);
-    this.fill(count, () => undefined);
+    this.fill(count, known);
   }
 
   /**
