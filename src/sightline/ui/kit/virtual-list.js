@@ -32,14 +32,16 @@ const SPARE = 20;
  */
 
 /**
- * `version` is another value whenever the same `heights` were filled anew or rows are others; `keyOf` and `placeOf` tell
- * rows by name. `edge` is where the list begins, and stays while its reader is there. With `onMeasured`, rows have the
- * height of what is in them; without, the one of `heights`. What has `data-lead` in a row is what follows the screen's
- * upper edge while it is followed. `header` stays above the rows.
- * @param {{ heights: Heights, version?: unknown, keyOf?: (index: number) => string, placeOf?: (key: string) => number |
- *   undefined, render: (index: number) => any, edge?: "start" | "end", onWindow?: (first: number, last: number) => void,
- *   onMeasured?: (index: number, height: number) => void, handle: { current: ListHandle | null }, header?: any,
- *   headerHeight?: number, attributes?: Record<string, unknown> }} props
+ * `version` is another value whenever the same `heights` were filled anew or rows are others; `keyOf` and `placeOf`
+ * tell rows by name. `edge` is where the list begins, and stays while its reader is there. With `onMeasured`, rows have
+ * the height of what is in them; without, the one of `heights`. What has `data-lead` in a row is what follows the
+ * screen's upper edge while it is followed. `header` stays above the rows.
+ * @param {{
+ *   heights: Heights, version?: unknown, keyOf?: (index: number) => string,
+ *   placeOf?: (key: string) => number | undefined, render: (index: number) => any, edge?: "start" | "end",
+ *   onWindow?: (first: number, last: number) => void, onMeasured?: (index: number, height: number) => void,
+ *   handle: { current: ListHandle | null }, header?: any, headerHeight?: number, attributes?: Record<string, unknown>
+ * }} props
  */
 export function VirtualList({
   heights,
