@@ -46,7 +46,7 @@ test("keys follow each other", () => {
 test("keys are drawn as caps", () => {
   assert.deepEqual(keyCapsOf("ctrl+k"), [["Ctrl", "K"]]);
   assert.deepEqual(keyCapsOf("ctrl+k", true), [["⌘", "K"]]);
-  assert.deepEqual(keyCapsOf("g t"), [["G"], ["T"]]);
+  assert.deepEqual(keyCapsOf("g t"), [["g"], ["t"]]);
   assert.deepEqual(keyCapsOf("D"), [["Shift", "D"]]);
   assert.deepEqual(keyCapsOf("enter"), [["↵"]]);
   assert.deepEqual(keyCapsOf("f5"), [["f5"]]);

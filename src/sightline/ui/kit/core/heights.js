@@ -41,11 +41,7 @@ export class Heights {
     return this.heights[index] ?? 0;
   }
 
-  /**
-   * @param {number} index
-   * @param {number} height
-   * @returns {number} by how much it has grown
-   */
+  /** @param {number} index @param {number} height @returns {number} by how much it has grown */
   set(index, height) {
     if (index < 0 || index >= this.count) return 0;
     const grown = height - this.heights[index];

@@ -145,7 +145,7 @@ function NothingYet() {
       <li>
         <kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.
       </li>
-      <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>
+      <li><kbd class="key">p</kbd> shows the exact request before you send it.</li>
       <li><kbd class="key">?</kbd> shows every key.</li>
     </ul>
     ${

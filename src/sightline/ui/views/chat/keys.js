@@ -257,7 +257,7 @@ function markKeys() {
     { keys: "ctrl+z", label: "Undo the last deletion or summary", group, run: () => void undoLast() },
     {
       keys: "C",
-      label: "Summarize what is selected",
+      label: "Summarize",
       group,
       run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
     },

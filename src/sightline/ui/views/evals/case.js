@@ -8,6 +8,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
+import { Stale } from "../../kit/notices.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
@@ -129,13 +130,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       onRerun: () => void runAgain(),
       onEdit: () => void editAgain(),
     })}
-    ${
-      trouble
-        ? html`<p class="stale" role="status">
-            ${h(Icon, { name: "warn" })}What is shown may be out of date: ${trouble.message}
-          </p>`
-        : null
-    }
+    ${h(Stale, { trouble })}
     <div class="case-body">
       <div class="case-talk">
         ${h(Fault, { shown })}
@@ -210,31 +205,30 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
       </button>
     </span>
     ${
-      exchange
-        ? html`<a
-            class="button"
-            href=${hashOf({ view: "request", id: exchange, tab: "sections" })}
-            title="The request as it was sent, section by section (e)"
-          >
-            ${h(Icon, { name: "edit" })}
-            <span class="wide-only">Open in the editor</span>
-            <span class="narrow-only">Request</span>
-          </a>`
-        : null
+      exchange &&
+      html`<a
+        class="button"
+        href=${hashOf({ view: "request", id: exchange, tab: "sections" })}
+        title="The request as it was sent, section by section (e)"
+      >
+        ${h(Icon, { name: "edit" })}
+        <span class="wide-only">Open in the editor</span>
+        <span class="narrow-only">Request</span>
+      </a>`
     }
     ${
-      exchange && canHold.value
-        ? html`<button
-            type="button"
-            class="button"
-            title="Run the case again, with its request held in the editor before it is sent (Shift E)"
-            onClick=${onEdit}
-          >
-            ${h(Icon, { name: "pause" })}
-            <span class="wide-only">Edit and re-run</span>
-            <span class="narrow-only">Edit</span>
-          </button>`
-        : null
+      exchange &&
+      canHold.value &&
+      html`<button
+        type="button"
+        class="button"
+        title="Run the case again, with its request held in the editor before it is sent (Shift E)"
+        onClick=${onEdit}
+      >
+        ${h(Icon, { name: "pause" })}
+        <span class="wide-only">Edit and re-run</span>
+        <span class="narrow-only">Edit</span>
+      </button>`
     }
     <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>
       ${h(Icon, { name: "replay" })}Re-run
@@ -357,11 +351,11 @@ function Talk({ id, shown }) {
                   : html`<p class="faint">An empty answer.</p>`
               }
               ${
-                shown.finish && !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish)
-                  ? html`<p class="answer-ending">
-                      ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
-                    </p>`
-                  : null
+                shown.finish &&
+                !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) &&
+                html`<p class="answer-ending">
+                  ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
+                </p>`
               }
             </div>
           </section>`
@@ -483,14 +477,13 @@ function Wire({ shown }) {
       )}
       ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
       ${
-        shown.body_sha256
-          ? html`<li class="case-hash">
-              <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
-                ${shown.body_sha256.slice(0, 16)}
-              </code>
-              ${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}
-            </li>`
-          : null
+        shown.body_sha256 &&
+        html`<li class="case-hash">
+          <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
+            ${shown.body_sha256.slice(0, 16)}
+          </code>
+          ${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}
+        </li>`
       }
     </ul>
   </section>`;

@@ -5,6 +5,7 @@
 
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -126,7 +127,7 @@ function Side({ letter, run, target, onTarget }) {
             class="field"
             aria-label=${`Target of ${name}`}
             value=${target}
-            onChange=${(/** @type {Event} */ event) => onTarget(/** @type {HTMLSelectElement} */ (event.target).value)}
+            onChange=${onValue(onTarget)}
           >
             ${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
           </select>`
@@ -181,10 +182,10 @@ function Verdict({ comparison }) {
           <dd class="number">
             <b>${formatDifference(comparison.difference) || "–"}</b>
             ${
-              comparison.low !== null && comparison.high !== null
-                ? html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
-                  </span>`
-                : null
+              comparison.low !== null &&
+              comparison.high !== null &&
+              html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
+              </span>`
             }
           </dd>
         </div>
@@ -200,15 +201,14 @@ function Verdict({ comparison }) {
         </div>`
         }
         ${
-          passing
-            ? html`<div>
-                <dt>passes</dt>
-                <dd class="number">
-                  ${formatDifference(passing.difference)}
-                  <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
-                </dd>
-              </div>`
-            : null
+          passing &&
+          html`<div>
+            <dt>passes</dt>
+            <dd class="number">
+              ${formatDifference(passing.difference)}
+              <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
+            </dd>
+          </div>`
         }
       </dl>
       ${
@@ -223,11 +223,10 @@ function Verdict({ comparison }) {
       </p>
     </div>
     ${
-      comparison.said.length > 1
-        ? html`<ul class="eval-said soft">
-            ${comparison.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
-          </ul>`
-        : null
+      comparison.said.length > 1 &&
+      html`<ul class="eval-said soft">
+        ${comparison.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
+      </ul>`
     }
   </section>`;
 }
@@ -319,11 +318,10 @@ function Cases({ comparison, first, second, targetA, targetB }) {
               </tbody>
             </table>
             ${
-              rows.length > most
-                ? html`<p class="run-more">
-                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
-                  </p>`
-                : null
+              rows.length > most &&
+              html`<p class="run-more">
+                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
+              </p>`
             }`
         : html`<p class="soft">No case has another score.</p>`
     }

@@ -3,6 +3,7 @@
 
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
@@ -138,7 +139,7 @@ export function Matrix({ run, filter, order }) {
           spellcheck=${false}
           autocomplete="off"
           value=${filter}
-          onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value)}
+          onInput=${onValue(write)}
           onKeyDown=${(/** @type {KeyboardEvent} */ event) => {
             if (event.key === "Escape") {
               event.preventDefault();
@@ -209,13 +210,12 @@ export function Matrix({ run, filter, order }) {
               </table>
             </div>
             ${
-              rows.length > most
-                ? html`<p class="run-more">
-                    <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
-                      Show more: ${rows.length - most} are left
-                    </button>
-                  </p>`
-                : null
+              rows.length > most &&
+              html`<p class="run-more">
+                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
+                  Show more: ${rows.length - most} are left
+                </button>
+              </p>`
             }`
         : html`<p class="soft pad">${run.matrix.length ? "No case is like that." : "There are no cases yet."}</p>`
     }
@@ -276,14 +276,13 @@ function CellView({ run, name, target, cell, place, isHere, among }) {
       ${score === null ? (standing === "open" ? "" : standing) : formatScore(score)}
     </span>
     ${
-      trials.length > 1
-        ? html`<span class="cell-trials" aria-hidden="true">
-            ${trials.map(
-              (trial) =>
-                html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`,
-            )}
-          </span>`
-        : null
+      trials.length > 1 &&
+      html`<span class="cell-trials" aria-hidden="true">
+        ${trials.map(
+          (trial) =>
+            html`<i key=${trial.trial} class=${toneOf(trialStanding(trial))}>${MARKS[trialStanding(trial)]}</i>`,
+        )}
+      </span>`
     }
     ${
       trials.length && trials.every((trial) => trial.cached)

@@ -10,7 +10,7 @@ import { useShortcuts } from "../../kit/keyboard.js";
 import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange, toTraffic } from "../../kit/navigation.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { faultOf, holdClock, isHeld, proof, sendable } from "./core/exchange.js";
@@ -50,11 +50,7 @@ export function Header({ desk, view, panel, onPanel }) {
             ${each}`,
         )}
       </span>
-      ${
-        view.session
-          ? html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`
-          : null
-      }
+      ${view.session && html`<span class="chip session cut" title=${`Session ${view.session}`}>${view.session}</span>`}
       <span class="card-gap"></span>
       ${h(Facts, { view })}
       ${isWaiting ? h(Queue, { view }) : null}
@@ -312,24 +308,23 @@ function AfterActions({ desk, view, panel, onPanel }) {
       Kept edits
     </button>
     ${
-      hasEvals && view.state !== "sending"
-        ? html`<button
-            type="button"
-            class="button quiet"
-            title="Put it into a suite of evals (Shift+M)"
-            onClick=${() => setMaking(true)}
-          >
-            Make a case of this
-          </button>`
-        : null
+      hasEvals &&
+      view.state !== "sending" &&
+      html`<button
+        type="button"
+        class="button quiet"
+        title="Put it into a suite of evals (Shift+M)"
+        onClick=${() => setMaking(true)}
+      >
+        Make a case of this
+      </button>`
     }
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${
-      view.origin
-        ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
-            ${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}
-          </a>`
-        : null
+      view.origin &&
+      html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
+        ${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}
+      </a>`
     }
     ${
       (view.replays ?? []).length
@@ -337,16 +332,15 @@ function AfterActions({ desk, view, panel, onPanel }) {
         : null
     }
     ${
-      view.state === "cancelled" && !faultOf(view)
-        ? html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
-        : null
+      view.state === "cancelled" &&
+      !faultOf(view) &&
+      html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
     }
     ${
-      view.state === "sending"
-        ? html`<span class="soft pulse" role="status">
-            ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
-          </span>`
-        : null
+      view.state === "sending" &&
+      html`<span class="soft pulse" role="status">
+        ${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}
+      </span>`
     }`;
 }
 
@@ -370,10 +364,10 @@ function Proof({ view }) {
     ${h(Icon, { name: state === "different" ? "warn" : state === "same" ? "check" : "link" })}
     <span>${words[state]}</span>
     ${
-      hash && state !== "nothing"
-        ? html`<code>${hash.slice(0, 12)}</code>
-            ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
-        : null
+      hash &&
+      state !== "nothing" &&
+      html`<code>${hash.slice(0, 12)}</code>
+      ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
     }
   </span>`;
 }

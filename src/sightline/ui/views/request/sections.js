@@ -71,12 +71,11 @@ export function Sections({ desk }) {
     ${rest.length ? html`<div class="cards-problems">${h(Problems, { desk, problems: rest, isEditable })}</div>` : null}
     <div class="cards" ref=${cards} role="feed" aria-label="Sections">
       ${
-        isCalls
-          ? html`<p class="cards-note soft">
-              The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
-              call, then pass it on.
-            </p>`
-          : null
+        isCalls &&
+        html`<p class="cards-note soft">
+          The reply is complete and the client has not seen it yet. Change the arguments of a call, or delete the
+          call, then pass it on.
+        </p>`
       }
       ${sections.map((section, position) =>
         h(Card, {

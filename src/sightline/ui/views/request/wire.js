@@ -131,12 +131,11 @@ function Hash({ desk, body, of }) {
     of !== "sent" ? "" : claim.state === "same" ? "sent = shown" : claim.state === "different" ? "sent ≠ shown" : "";
   return html`<span class="wire-hash">
     ${
-      words
-        ? html`<span class=${`proof ${claim.state}`}>
-            ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
-            ${words}
-          </span>`
-        : null
+      words &&
+      html`<span class=${`proof ${claim.state}`}>
+        ${h(Icon, { name: claim.state === "same" ? "check" : "warn" })}
+        ${words}
+      </span>`
     }
     <span class="soft number">${body.size.toLocaleString("en-US")} bytes${body.isText ? "" : ", not UTF-8"}</span>
     <code
@@ -218,15 +217,14 @@ export function Bytes({ desk, body, marks, isIndented }) {
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
       />
       ${
-        find
-          ? html`<span class="soft number" role="status">
-              ${
-                hits.length
-                  ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
-                  : "not found"
-              }
-            </span>`
-          : null
+        find &&
+        html`<span class="soft number" role="status">
+          ${
+            hits.length
+              ? `${(place % hits.length) + 1} of ${hits.length}${hits.length >= MOST_HITS ? "+" : ""}`
+              : "not found"
+          }
+        </span>`
       }
       <span class="card-gap"></span>
       ${
@@ -243,17 +241,16 @@ export function Bytes({ desk, body, marks, isIndented }) {
           : null
       }
       ${
-        pointer
-          ? html`<button
-              type="button"
-              class="button quiet"
-              title="Stop showing this place"
-              onClick=${() => (desk.shownPointer.value = "")}
-            >
-              <code>${pointer}</code>
-              ${h(Icon, { name: "close" })}
-            </button>`
-          : null
+        pointer &&
+        html`<button
+          type="button"
+          class="button quiet"
+          title="Stop showing this place"
+          onClick=${() => (desk.shownPointer.value = "")}
+        >
+          <code>${pointer}</code>
+          ${h(Icon, { name: "close" })}
+        </button>`
       }
     </div>
     <div class="wire-bytes" ref=${box} dir="ltr">

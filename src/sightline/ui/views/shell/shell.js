@@ -123,22 +123,20 @@ export function Shell() {
       ${at.view === "evals" ? h(Evals, { suite: at.suite, compare: at.compare }) : null}
       ${at.view === "eval" ? h(EvalView, { key: at.id, id: at.id, filter: at.filter, order: at.order }) : null}
       ${
-        at.view === "eval-case"
-          ? h(EvalCase, {
-              key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
-              id: at.id,
-              name: at.case,
-              target: at.target,
-              trial: at.trial,
-              filter: at.filter,
-              order: at.order,
-            })
-          : null
+        at.view === "eval-case" &&
+        h(EvalCase, {
+          key: `${at.id} ${at.case} ${at.target} ${at.trial}`,
+          id: at.id,
+          name: at.case,
+          target: at.target,
+          trial: at.trial,
+          filter: at.filter,
+          order: at.order,
+        })
       }
       ${
-        at.view === "eval-compare"
-          ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
-          : null
+        at.view === "eval-compare" &&
+        h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB })
       }
       ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}

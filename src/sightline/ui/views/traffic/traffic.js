@@ -41,10 +41,7 @@ const tallHeights = computed(() => {
 const table = { current: null };
 const active = signal("");
 
-/**
- * @param {string} key
- * @param {Openness} openness
- */
+/** @param {string} key @param {Openness} openness */
 function setOpenness(key, openness) {
   opened.value = new Map(opened.value).set(key, openness);
 }
@@ -153,11 +150,7 @@ export function Traffic({ filter, onConnect }) {
   </main>`;
 }
 
-/**
- * What is shown in place of an empty list.
- * @param {string} filter
- * @param {() => void} onConnect
- */
+/** What is shown in place of an empty list. @param {string} filter @param {() => void} onConnect */
 function bodyFor(filter, onConnect) {
   if (condition.value === "loading") return h(Loading, {});
   if (condition.value === "failed" && trouble.value && trouble.value.code !== "usage")
