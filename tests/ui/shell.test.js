@@ -49,7 +49,7 @@ test("keys are drawn as caps", () => {
   assert.deepEqual(keyCapsOf("g t"), [["g"], ["t"]]);
   assert.deepEqual(keyCapsOf("D"), [["Shift", "D"]]);
   assert.deepEqual(keyCapsOf("enter"), [["↵"]]);
-  assert.deepEqual(keyCapsOf("f5"), [["f5"]]);
+  assert.deepEqual(keyCapsOf("f5"), [["F5"]]);
 });
 
 test("commands are found by some of their letters, the best first", () => {

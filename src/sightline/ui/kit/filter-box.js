@@ -47,7 +47,7 @@ export function FilterBox({
   const offers = fitting(offered.list, offered.asked, text, input.current?.selectionStart ?? text.length);
   const asked = useRef({ timer: /** @type {any} */ (0), number: 0, own: value, hasLookup: true, reset });
 
-  useShortcuts([{ keys: "/", label: "Filter the list", group, run: () => input.current?.select() }]);
+  useShortcuts(group, [{ keys: "/", label: "Filter the list", run: () => input.current?.select() }]);
   useEffect(() => {
     if (isSettled) return undefined;
     const timer = setTimeout(() => setSettled(true), SETTLED);

@@ -70,7 +70,7 @@ export function keyCapsOf(keys, isMac = false) {
       if (isMac && name === "ctrl") return ["⌘"];
       if (/^[A-Z]$/.test(name)) return [CAPS.shift, name];
       // A letter alone is drawn as it is typed: `e` and `E` can be different commands.
-      return [CAPS[name] ?? (name.length === 1 && step !== name ? name.toUpperCase() : name)];
+      return [CAPS[name] ?? (step !== name || /^f\d/.test(name) ? name.toUpperCase() : name)];
     }),
   );
 }

@@ -75,33 +75,30 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
   const ownCells = run?.matrix.find((each) => each.case === name)?.cells ?? [];
   const trials = ownCells.find((cell) => cell.target === target)?.trials ?? [];
   useShortcuts(
+    "Case",
     [
-      { keys: "escape", label: "Back to the run", group: "Case", run: () => go(back) },
-      { keys: "n", also: ["]"], label: "Next case", group: "Case", run: () => step(1) },
-      { keys: "p", also: ["["], label: "Case before", group: "Case", run: () => step(-1) },
-      { keys: "r", label: "Run the case again", group: "Case", run: () => void runAgain() },
+      { keys: "escape", label: "Back to the run", run: () => go(back) },
+      { keys: "n", also: ["]"], label: "Next case", run: () => step(1) },
+      { keys: "p", also: ["["], label: "Case before", run: () => step(-1) },
+      { keys: "r", label: "Run the case again", run: () => void runAgain() },
       {
         keys: "e",
         label: "Open the request in the editor",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }),
       },
       {
         keys: "w",
         label: "Exact wire",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "wire" }),
       },
       {
         keys: "E",
         label: "Edit the request and run the case again",
-        group: "Case",
         run: () => shown && exchangeOf(shown) && canHold.value && void editAgain(),
       },
       {
         keys: "t",
         label: "Next target",
-        group: "Case",
         run: () => {
           const cells = ownCells.filter((cell) => cell.trials.length);
           const next = cells[(cells.findIndex((cell) => cell.target === target) + 1) % cells.length];
@@ -111,7 +108,6 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       {
         keys: "T",
         label: "Next try",
-        group: "Case",
         run: () =>
           trials.length > 1 &&
           to(target, trials[(trials.findIndex((each) => each.trial === trial) + 1) % trials.length].trial),

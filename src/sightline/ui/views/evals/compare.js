@@ -30,14 +30,8 @@ export function CompareEvals({ a, b, targetA = "", targetB = "" }) {
   const chosenA = targetA || first?.targets[0] || "";
   const chosenB = targetB || pickTarget(chosenA, second) || "";
   useShortcuts(
-    [
-      {
-        keys: "escape",
-        label: "Back",
-        group: "Compare evals",
-        run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }),
-      },
-    ],
+    "Compare evals",
+    [{ keys: "escape", label: "Back", run: () => go(a === b ? { view: "eval", id: a } : { view: "evals" }) }],
     [a, b],
   );
   if (!first || !second)
@@ -88,7 +82,8 @@ function Head({ first, second, targetA, targetB }) {
     go({ view: "eval-compare", a: first.run, b: second.run, targetA: one, targetB: other }, { isReplacing: true });
   const swap = () => go({ view: "eval-compare", a: second.run, b: first.run, targetA: targetB, targetB: targetA });
   useShortcuts(
-    [{ keys: "s", label: "Swap the two sides", group: "Compare evals", run: swap }],
+    "Compare evals",
+    [{ keys: "s", label: "Swap the two sides", run: swap }],
     [first.run, second.run, targetA, targetB],
   );
   const isOne = first.run === second.run;

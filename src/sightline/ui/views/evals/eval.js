@@ -20,11 +20,11 @@ import { Summary } from "./summary.js";
 export function EvalView({ id, filter = "", order = "" }) {
   const { value: run, trouble, again } = useEval(id);
   useShortcuts(
+    "Eval",
     [
       {
         keys: "escape",
         label: "Back to the evals",
-        group: "Eval",
         run: () =>
           filter ? go({ view: "eval", id, ...(order && { order }) }, { isReplacing: true }) : go({ view: "evals" }),
       },
@@ -95,23 +95,15 @@ function Head({ run }) {
   };
   const other = { view: /** @type {const} */ ("evals"), suite: run.suite, compare: run.run };
   useShortcuts(
+    "Eval",
     [
-      ...(isStoppable ? [{ keys: "S", label: "Stop the run", group: "Eval", run: stop }] : []),
-      ...(isRerunnable ? [{ keys: "R", label: "Run again what did not pass", group: "Eval", run: again }] : []),
+      ...(isStoppable ? [{ keys: "S", label: "Stop the run", run: stop }] : []),
+      ...(isRerunnable ? [{ keys: "R", label: "Run again what did not pass", run: again }] : []),
       ...(run.suite
-        ? [
-            {
-              keys: "t",
-              label: "Trend of its suite",
-              group: "Eval",
-              run: () => go({ view: "eval-trend", suite: run.suite }),
-            },
-          ]
+        ? [{ keys: "t", label: "Trend of its suite", run: () => go({ view: "eval-trend", suite: run.suite }) }]
         : []),
-      ...(run.targets.length > 1
-        ? [{ keys: "m", label: "Compare its targets", group: "Eval", run: () => go(targets) }]
-        : []),
-      { keys: "c", label: "Compare with another run", group: "Eval", run: () => go(other) },
+      ...(run.targets.length > 1 ? [{ keys: "m", label: "Compare its targets", run: () => go(targets) }] : []),
+      { keys: "c", label: "Compare with another run", run: () => go(other) },
     ],
     [run, isBusy],
   );

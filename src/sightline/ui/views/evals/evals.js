@@ -37,21 +37,16 @@ export function Evals({ suite = "", compare = "" }) {
   const pair = inOrder(chosen, runs ?? []);
   const compareChosen = () => pair && go({ view: "eval-compare", a: pair[0], b: pair[1] });
   useShortcuts(
+    "Evals",
     [
-      { keys: "j", also: ["down"], label: "Next run", group: "Evals", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", group: "Evals", run: () => move(-1) },
-      {
-        keys: "enter",
-        label: "Open the run",
-        group: "Evals",
-        run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }),
-      },
-      { keys: "x", label: "Choose the run to compare", group: "Evals", run: () => runs?.[at] && toggle(runs[at].run) },
-      { keys: "c", label: "Compare the two chosen runs", group: "Evals", run: () => void compareChosen() },
+      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
+      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
+      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }) },
+      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].run) },
+      { keys: "c", label: "Compare the two chosen runs", run: () => void compareChosen() },
       {
         keys: "t",
         label: "Trend of the run's suite",
-        group: "Evals",
         run: () => runs?.[at]?.suite && go({ view: "eval-trend", suite: runs[at].suite }),
       },
     ],

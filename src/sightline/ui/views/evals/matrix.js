@@ -89,25 +89,18 @@ export function Matrix({ run, filter, order }) {
     focusSoon(next);
   };
   useShortcuts(
+    "Eval",
     [
-      { keys: "/", label: "Filter the cases", group: "Eval", run: () => box.current?.focus() },
+      { keys: "/", label: "Filter the cases", run: () => box.current?.focus() },
       {
         keys: "o",
         label: "Failures first, or as the suite has them",
-        group: "Eval",
         run: () => setOrder(order === "worst" ? "suite" : "worst"),
       },
-      { keys: "j", also: ["down"], label: "Case below", group: "Eval", run: () => move(1, 0), isHidden: true },
-      { keys: "k", also: ["up"], label: "Case above", group: "Eval", run: () => move(-1, 0), isHidden: true },
-      {
-        keys: "l",
-        also: ["right"],
-        label: "Target to the right",
-        group: "Eval",
-        run: () => move(0, 1),
-        isHidden: true,
-      },
-      { keys: "h", also: ["left"], label: "Target to the left", group: "Eval", run: () => move(0, -1), isHidden: true },
+      { keys: "j", also: ["down"], label: "Case below", run: () => move(1, 0), isHidden: true },
+      { keys: "k", also: ["up"], label: "Case above", run: () => move(-1, 0), isHidden: true },
+      { keys: "l", also: ["right"], label: "Target to the right", run: () => move(0, 1), isHidden: true },
+      { keys: "h", also: ["left"], label: "Target to the left", run: () => move(0, -1), isHidden: true },
     ],
     [rows, here, most, targets.length, filter, order],
   );

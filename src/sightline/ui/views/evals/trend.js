@@ -31,7 +31,7 @@ const KINDS = 5;
 export function EvalTrend({ suite }) {
   const { value: points, trouble, again } = useTrend(suite);
   const trend = useMemo(() => trendOf(points ?? []), [points]);
-  useShortcuts([{ keys: "escape", label: "Back to the evals", group: "Trend", run: () => go({ view: "evals" }) }], []);
+  useShortcuts("Trend", [{ keys: "escape", label: "Back to the evals", run: () => go({ view: "evals" }) }], []);
   if (!points) return h(NotThere, { trouble, again, what: "This suite" });
   return html`<main class="runs-view" aria-label="Trend">
     <header class="runs-head">

@@ -11,11 +11,11 @@ import { canHold, mode, rules, setMode } from "./feed.js";
 /** @param {{ onRules: () => void }} props */
 export function Interception({ onRules }) {
   useShortcuts(
+    "Holding",
     MODES.map((each) => ({
       keys: { off: "h o", next: "h n", every: "h e", rules: "h r" }[each.mode],
       label: `Hold: ${each.label.toLowerCase()}`,
       detail: each.help,
-      group: "Holding",
       run: () => void setMode(each.mode),
     })),
   );

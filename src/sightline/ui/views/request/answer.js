@@ -64,15 +64,8 @@ export function Answer({ desk, onClose }) {
     return undefined;
   };
   useShortcuts(
-    [
-      {
-        keys: "ctrl+enter",
-        label: "Send the answer",
-        group: "Answer by hand",
-        run: () => void send(),
-        whileTyping: true,
-      },
-    ],
+    "Answer by hand",
+    [{ keys: "ctrl+enter", label: "Send the answer", run: () => void send(), whileTyping: true }],
     [calls, finish],
   );
   return html`<div class="answer">

@@ -127,8 +127,8 @@ function HoldActions({ desk, view, panel, onPanel }) {
   const doing = desk.doing.value;
   const isCalls = view.hold?.phase === "tool_calls";
   const send = () => void desk.send();
-  const group = "Held request";
   useShortcuts(
+    "Held request",
     [
       // While an answer is written, the same keys send that.
       ...(panel === "answer"
@@ -137,27 +137,20 @@ function HoldActions({ desk, view, panel, onPanel }) {
             {
               keys: "ctrl+enter",
               label: isCalls ? "Pass the tool calls on" : "Send what is shown",
-              group,
               run: send,
               whileTyping: true,
             },
           ]),
-      {
-        keys: "ctrl+z",
-        label: "Undo",
-        group,
-        run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }),
-      },
+      { keys: "ctrl+z", label: "Undo", run: () => desk.view.peek()?.can_undo && void desk.apply({ op: "undo" }) },
       {
         keys: "ctrl+shift+z",
         also: ["ctrl+y"],
         label: "Redo",
-        group,
         run: () => desk.view.peek()?.can_redo && void desk.apply({ op: "redo" }),
       },
-      { keys: "a", label: "Answer by hand", group, run: () => onPanel(panel === "answer" ? "" : "answer") },
-      { keys: "X", label: "Drop the request", group, run: () => void desk.drop() },
-      { keys: "n", label: "Next held request", group, run: () => nextHeld(view.id) },
+      { keys: "a", label: "Answer by hand", run: () => onPanel(panel === "answer" ? "" : "answer") },
+      { keys: "X", label: "Drop the request", run: () => void desk.drop() },
+      { keys: "n", label: "Next held request", run: () => nextHeld(view.id) },
     ],
     [view.id, panel, isCalls],
   );
@@ -280,13 +273,13 @@ function Countdown({ view }) {
 
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
-  const group = "Request";
   const [isMaking, setMaking] = useState(false);
   const hasEvals = about.value.places?.includes("evals") ?? false;
   useShortcuts(
+    "Request",
     [
-      { keys: "r", label: "Replay and compare", group, run: () => onPanel(panel === "compare" ? "" : "compare") },
-      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", group, run: () => setMaking(true) }] : []),
+      { keys: "r", label: "Replay and compare", run: () => onPanel(panel === "compare" ? "" : "compare") },
+      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
     ],
     [view.id, panel, hasEvals],
   );

@@ -70,17 +70,12 @@ export function RequestView({ id, tab }) {
     go({ view: "request", id, tab: name });
   };
   useShortcuts(
+    "Request",
     [
-      ...TABS.map((name, index) => ({
-        keys: String(index + 1),
-        label: `Show ${NAMES[name]}`,
-        group: "Request",
-        run: () => show(name),
-      })),
+      ...TABS.map((name, index) => ({ keys: String(index + 1), label: `Show ${NAMES[name]}`, run: () => show(name) })),
       {
         keys: "escape",
         label: "Back",
-        group: "Request",
         run: () => (panel ? setPanel("") : desk.editing.peek() ? desk.stopEditing() : toTraffic()),
       },
     ],

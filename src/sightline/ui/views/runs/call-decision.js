@@ -128,11 +128,7 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     ${form === "answer" ? h(AnswerByHand, { onDecide }) : null}
     ${
       form === "rule" &&
-      h(RuleForm, {
-        call,
-        args: "value" in read ? read.value : call.arguments,
-        onAllow: (rule) => allow(rule, true),
-      })
+      h(RuleForm, { call, args: "value" in read ? read.value : call.arguments, onAllow: (rule) => allow(rule, true) })
     }
   </li>`;
 }

@@ -18,10 +18,7 @@ export function CompareRuns({ a, b }) {
   const left = useRun(a);
   const right = useRun(b);
   const [isOnlyDifferent, setOnlyDifferent] = useState(false);
-  useShortcuts(
-    [{ keys: "escape", label: "Back to the runs", group: "Compare runs", run: () => go({ view: "runs" }) }],
-    [],
-  );
+  useShortcuts("Compare runs", [{ keys: "escape", label: "Back to the runs", run: () => go({ view: "runs" }) }], []);
   const trouble = left.trouble ?? right.trouble;
   const rounds = useMemo(
     () => (left.run && right.run ? compareRounds(left.run.rounds, right.run.rounds) : []),

@@ -26,20 +26,15 @@ export function Runs({ compare = "" }) {
   const toggle = (/** @type {string} */ id) =>
     setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   useShortcuts(
+    "Runs",
     [
-      { keys: "j", also: ["down"], label: "Next run", group: "Runs", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", group: "Runs", run: () => move(-1) },
-      {
-        keys: "enter",
-        label: "Open the run",
-        group: "Runs",
-        run: () => runs?.[at] && go({ view: "run", id: runs[at].id }),
-      },
-      { keys: "x", label: "Choose the run to compare", group: "Runs", run: () => runs?.[at] && toggle(runs[at].id) },
+      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
+      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
+      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "run", id: runs[at].id }) },
+      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].id) },
       {
         keys: "c",
         label: "Compare the two chosen runs",
-        group: "Runs",
         run: () => chosen.length === 2 && go({ view: "compare", a: chosen[0], b: chosen[1] }),
       },
     ],

@@ -17,7 +17,7 @@ import { RoundView } from "./round.js";
 /** @param {{ id: string, key?: string }} props */
 export function Trace({ id }) {
   const { run, trouble, again } = useRun(id);
-  useShortcuts([{ keys: "escape", label: "Back to the runs", group: "Run", run: () => go({ view: "runs" }) }], []);
+  useShortcuts("Run", [{ keys: "escape", label: "Back to the runs", run: () => go({ view: "runs" }) }], []);
   if (!run) {
     return html`<main class="runs-view is-empty">
       ${

@@ -187,33 +187,30 @@ function fold(isOpening) {
 }
 
 function useListKeys() {
-  const group = "Traffic";
-  useShortcuts([
-    { keys: "j", also: ["down"], label: "Next row", group, run: () => move(1), isHidden: true },
-    { keys: "k", also: ["up"], label: "Row before", group, run: () => move(-1), isHidden: true },
-    { keys: "pagedown", label: "A page down", group, run: () => move(20), isHidden: true },
-    { keys: "pageup", label: "A page up", group, run: () => move(-20), isHidden: true },
-    { keys: "home", label: "First row", group, run: () => move(-Infinity), isHidden: true },
-    { keys: "end", label: "Last row", group, run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
+  useShortcuts("Traffic", [
+    { keys: "j", also: ["down"], label: "Next row", run: () => move(1), isHidden: true },
+    { keys: "k", also: ["up"], label: "Row before", run: () => move(-1), isHidden: true },
+    { keys: "pagedown", label: "A page down", run: () => move(20), isHidden: true },
+    { keys: "pageup", label: "A page up", run: () => move(-20), isHidden: true },
+    { keys: "home", label: "First row", run: () => move(-Infinity), isHidden: true },
+    { keys: "end", label: "Last row", run: () => move(Number.MAX_SAFE_INTEGER), isHidden: true },
     {
       keys: "enter",
       also: ["o"],
       label: "Open",
-      group,
       isHidden: true,
       run: () => {
         const row = rows.value[keys.value.indexOf(active.value)];
         if (row) activate(row);
       },
     },
-    { keys: "right", label: "Unfold", group, run: () => fold(true), isHidden: true },
-    { keys: "left", label: "Fold", group, run: () => fold(false), isHidden: true },
-    { keys: "z c", label: "Fold all conversations", group, run: () => foldAll("none") },
-    { keys: "z o", label: "Unfold all conversations", group, run: () => foldAll("all") },
+    { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
+    { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },
+    { keys: "z c", label: "Fold all conversations", run: () => foldAll("none") },
+    { keys: "z o", label: "Unfold all conversations", run: () => foldAll("all") },
     {
       keys: "f e",
       label: "Only failed ones",
-      group,
       run: () => go({ view: "traffic", filter: shown.value === "state:failed" ? "" : "state:failed" }),
     },
   ]);
