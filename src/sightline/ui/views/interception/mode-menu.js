@@ -41,7 +41,7 @@ export function Interception({ onRules }) {
   }));
   return html`<div class=${`holding mode-${chosen}`}>
     <span class="holding-label" id="holding-label">Hold</span>
-    <div class="segments" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
+    <div class="segmented" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
       ${MODES.map(
         (each) => html`<button
           key=${each.mode}
