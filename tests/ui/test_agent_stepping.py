@@ -1,21 +1,13 @@
 """Agent mode step by step: each request opens in the editor before it leaves, and edits carry on through the rounds."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.agent_page import AgentDesk, add, agent_desk, results
+from tests.agent_page import AgentDesk, add, results
 from tests.loop_stage import calls, says
 from tests.page_stage import card, proof, write
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
-    with agent_desk(tmp_path_factory.mktemp("stepping")) as made:
-        yield made
 
 
 def let_go(page: Page, desk: AgentDesk, count: int) -> None:

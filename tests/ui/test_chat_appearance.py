@@ -32,7 +32,7 @@ DIALOGS = (
     ("Alt+Shift+T", "topics", "Topics"),
     ("Control+,", "settings", "Chat settings"),
     ("w", "edit", "Edit the texts"),
-    ("Shift+C", "compact", "Sum up 1 pair"),
+    ("Shift+C", "compact", "Summarize 1 pair"),
     ("?", "keys", "Keyboard shortcuts"),
 )
 

@@ -166,7 +166,7 @@ def sums_up(chat: ChatPage) -> None:
     expect(chat.page.get_by_role("button", name="Model: acme/large")).to_be_visible()
     chat.press("Escape", "g", "g", "Shift+J")
     chat.press("Shift+C")
-    asked = chat.dialog("Sum up 2 pairs")
+    asked = chat.dialog("Summarize 2 pairs")
     expect(asked).to_be_visible()
     chat.tab_to(asked.get_by_role("textbox", name="What to keep"))
     chat.press("Enter")

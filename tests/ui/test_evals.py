@@ -1,26 +1,13 @@
 """Evals in a real browser: a suite that was run, its cases, what graders saw, and cases made of what was recorded."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import NARROW, Shown
 from tests.chat_page import opened
-from tests.eval_page import FILE, SUITE, Scene, cell, eval_scene, save
+from tests.eval_page import FILE, SUITE, Scene, cell, save
 from tests.page_stage import chat, proof, system, user
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with eval_scene(tmp_path_factory.mktemp("evals")) as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(made: Scene) -> Scene:
-    return made.ready()
 
 
 def fits(shown: Shown) -> None:

@@ -3,12 +3,10 @@
 import asyncio
 import base64
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.eval_page import FILE, SUITE, Scene, cell, eval_scene, save
+from tests.eval_page import FILE, SUITE, Scene, cell, save
 from tests.page_stage import card, proof, write
 from tests.upstream import Play, Talk
 
@@ -42,17 +40,6 @@ tests:
       - {role: user, content: "<img src=x onerror=alert(1)>"}
     assertions: [{type: contains, value: Hello}]
 """
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with eval_scene(tmp_path_factory.mktemp("evals")) as scene:
-        yield scene
-
-
-@pytest.fixture
-def scene(made: Scene) -> Scene:
-    return made.ready()
 
 
 def after(gate: asyncio.Event, plays: Play) -> Play:
