@@ -130,6 +130,7 @@ class _Playing:
         self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
     ) -> int:
         from sightline.agent.core.run import RunPlan
+        from sightline.agent.service.runner import NewRun
         from sightline.agent.service.toolsets import KeptRules
         from sightline.agent.tools.tools import together
         from sightline.app.tools import open_runner
@@ -152,22 +153,11 @@ class _Playing:
                 is_silent=arguments.requests,
             )
             kept = KeptRules(Path(folder))
-            work = runner.run(
-                self._prompt(),
-                choice,
-                RunPlan(dialect=choice.dialect, policy=policy),
-                together([tools, scripted]),
-                approver_of(self._typing, driving, tools, kept, says_yes=arguments.yes),
-                session=SESSION,
-                hooks=tools.hooks,
-                run=run,
-                on_event=driving.view.on_event,
-                on_recorded=driving.view.on_recorded,
-                on_fact=driving.on_fact,
-                watcher=driving.view,
-                origin={"kind": "harness"},
-            )
-            return await driving.through(work)
+            approver = approver_of(self._typing, driving, tools, kept, says_yes=arguments.yes)
+            plan = RunPlan(dialect=choice.dialect, policy=policy)
+            new = NewRun(self._prompt(), choice, plan, SESSION, run, {"kind": "harness"})
+            company = driving.participants(together([tools, scripted]), approver, tools.hooks)
+            return await driving.through(runner.run(new, company))
 
     def _prompt(self) -> "Prompt":
         from sightline.catalog.compose import Prompt

@@ -13,9 +13,10 @@ from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approvers import Judging, Said
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.run_answer import RunTools
-from sightline.agent.service.runner import Runner
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.tools.commands import without
 from sightline.catalog.choose import ModelChoice
 from sightline.editing.comparing import SectionChange
@@ -102,15 +103,12 @@ class ToolsTarget:
         except Fault as fault:
             return no_answer(wanted, fault, cost=0.0)
         try:
-            ended = await self._runner.run(
+            new = NewRun(
                 self._model.prompt(wanted.messages),
                 choice,
                 RunPlan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
-                self._tools,
-                self._approver,
-                hooks=self._tools.hooks,
-                session=self._access.session,
-                run=run,
+                self._access.session,
+                run,
                 origin={
                     "kind": "eval",
                     "eval": self._access.session.partition(":")[2],
@@ -119,12 +117,17 @@ class ToolsTarget:
                     "trial": wanted.trial,
                     "toolsets": list(spec.toolsets),
                 },
+            )
+            holds = self._access.engine.relay.holds
+            company = RunParticipants(
+                self._tools,
+                self._approver,
+                self._tools.hooks,
+                on_recorded=lambda entry: trace.changes.extend(changes_while_held(holds, entry)),
                 on_fact=trace,
-                on_recorded=lambda entry: trace.changes.extend(
-                    changes_while_held(self._access.engine.relay.holds, entry)
-                ),
                 gate=RunGate(self._admit, LONGEST),
             )
+            ended = await self._runner.run(new, company)
             observation = observe_run(ended, run, choice, trace.seconds)
         except Fault as fault:
             self._access.spending.spend(None)
