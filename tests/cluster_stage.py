@@ -11,10 +11,9 @@ from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster.bundle import unpack
-from sightline.evals.service.cluster.host import Host, Opening
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.fleet import Elsewhere, LostError
+from sightline.evals.service.cluster.host import Host, HostLine, Opening
 from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack
-from sightline.evals.service.cluster.remote import Elsewhere, LostError
 from sightline.settings import Settings
 from tests.fake_clock import FakeClock
 

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.context import EvalContext

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.eval_host import HostProcess, introduction, open_host
+from sightline.app.evals import HostProcess, introduction, open_host
 from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
@@ -18,8 +18,8 @@ from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
 from sightline.evals.service.cluster.bundle import pack_files
-from sightline.evals.service.cluster.host import Opening
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.fleet import Elsewhere
+from sightline.evals.service.cluster.host import HostLine, Opening
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -30,7 +30,6 @@ from sightline.evals.service.cluster.messages import (
     RunCase,
     for_home,
 )
-from sightline.evals.service.cluster.remote import Elsewhere
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.parts import ToolCall
 from sightline.settings import Settings, Toolset

@@ -6,14 +6,13 @@ import pytest
 
 from sightline.app.configuration import configuration
 from sightline.app.engine import nowhere
-from sightline.app.eval_host import introduction
-from sightline.app.evals import elsewhere, evals_of, open_evaluation, suites_place
+from sightline.app.evals import elsewhere, evals_of, introduction, open_evaluation, suites_place
 from sightline.app.machine import SystemClock
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.cluster.remote import Needs
+from sightline.evals.service.cluster.fleet import Needs
 from sightline.web.bodies import Query
 from tests.cli.evals.eval_folder import eval_folder
 from tests.cluster_stage import FakeWorker, NearFleet, opens

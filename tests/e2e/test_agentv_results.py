@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.core.exports.agentv_index import to_index
+from sightline.evals.core.exports import to_index
 from sightline.evals.core.result import CaseObservation, Check, Score
 from sightline.model.usage import Usage
 from tests.e2e.test_agentv import agentv as agentv

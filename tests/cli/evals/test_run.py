@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.evals import running
-from sightline.cli.evals.exporting import NAMES, Exports
+from sightline.cli.evals.report import NAMES, Exports
 from sightline.cli.program import main, parser
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
@@ -444,10 +444,10 @@ def test_a_form_that_nobody_wants_is_not_made(tmp_path: Path, monkeypatch: pytes
     def unwanted(*_words: object, **_more: object) -> bytes:
         raise AssertionError
 
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_junit", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_junit", unwanted)
     exports = Exports(jsonl=str(tmp_path / "r.jsonl"))
     exports.add(standing(row("c1", 1.0)))
     exports.write()
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_jsonl", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_jsonl", unwanted)
     Exports().write()
     assert [each.name for each in tmp_path.iterdir()] == ["r.jsonl"]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import Fault
-from sightline.evals.api.calls import EvalCalls, EvalParts, eval_calls
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import EvalState
+from sightline.evals.api.calls import EvalCalls, eval_calls
+from sightline.evals.api.suites import EvalParts
+from sightline.evals.core.run_state import EvalState, RunOptions
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import sound, suite_in

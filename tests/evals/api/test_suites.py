@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.calls import SentBack, changes_of
-from sightline.evals.api.suites import diff_lines
+from sightline.evals.api.suites import changes_of, diff_lines, find_edit
 from sightline.model.exchange import AttemptStarted, Edited
 from sightline.model.json import Json
 from sightline.model.message import Message
@@ -238,12 +237,11 @@ def test_an_exchange_that_a_person_changed_is_found(tmp_path: Path) -> None:
         async with store_with(
             tmp_path, plain, [*edited, *noted("x_2", [Edited("set_text", "aa", "bb")], first=50)]
         ) as store:
-            back = SentBack(store, lambda: NOON)
-            found = await back.find_edit(["x_2", "x_1", "x_gone"])
+            found = await find_edit(store, ["x_2", "x_1", "x_gone"], NOON)
             assert found is not None
             assert found.id == "x_2"
-            assert await back.find_edit(["x_1"]) is None
-            assert await back.find_edit([]) is None
+            assert await find_edit(store, ["x_1"], NOON) is None
+            assert await find_edit(store, [], NOON) is None
 
     asyncio.run(story())
 

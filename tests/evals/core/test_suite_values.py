@@ -4,7 +4,7 @@ import pytest
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
-from sightline.evals.core.options import (
+from sightline.evals.core.run_state import (
     DEFAULT_WORKERS,
     RunOptions,
     budget_of,

@@ -4,12 +4,9 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.exports.agentv_index import to_index
-from sightline.evals.core.exports.jsonl import to_jsonl
-from sightline.evals.core.exports.junit import to_junit
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseObservation
-from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalFact, EvalState, EvalTaken, read
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalFact, EvalState, EvalTaken, RunOptions, read
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import PREFIX, EvalLog

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation
 from sightline.exchange.hub import Announced

@@ -8,7 +8,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache
 from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.line_writer import LineWriter
+from sightline.evals.service.eval_log import LineWriter
 
 
 class Disk:

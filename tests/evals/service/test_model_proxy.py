@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.steps import Judged
+from sightline.evals.core.graders.finding import Judged
 from sightline.evals.service.grading import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
 from sightline.model.usage import Usage
 

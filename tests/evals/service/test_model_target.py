@@ -10,7 +10,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
+from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.target import (
     CaseQuestion,

@@ -7,8 +7,8 @@ from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseStarted, EvalBegan, EvalEnded, EvalFact, EvalTaken, write
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service import past_evals as module
-from sightline.evals.service.past_evals import PastEvals
+from sightline.evals.service import eval_log as module
+from sightline.evals.service.eval_log import PastEvals
 from sightline.store.sqlite import SqliteLogbook
 from tests.eval_stage import EvalStage, play
 from tests.upstream import Upstream

@@ -1,9 +1,8 @@
 import asyncio
 from pathlib import Path
 
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, Verdict
-from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.progress import Meter

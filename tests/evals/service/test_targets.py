@@ -6,8 +6,7 @@ import pytest
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.facts import RunBegan
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.core.run_state import EvalBegan, RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.context import EvalRun

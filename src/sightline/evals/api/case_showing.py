@@ -1,22 +1,30 @@
 """Shows one trial of a case: what was sent, the answer, and the graders' scores; with the bytes of its media."""
 
-from collections.abc import Callable, Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.shapes import CaseShown, MessageShown, TurnShown
+from sightline.evals.api.shapes import (
+    CaseShown,
+    MessageShown,
+    TurnShown,
+)
 from sightline.evals.core.delivery.delivery import Note
-from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.result import SCHEME, CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import Key
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
+from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Part, Text, ToolCall
+from sightline.model.parts import Inline, Link, Part, Text, ToolCall
+from sightline.store.store import Store
 from sightline.wire.jsontext import encode
 
 
@@ -177,3 +185,46 @@ def _show_expectation(message: CaseMessage) -> MessageShown:
             case _:
                 parts.append(Text(f"<{segment.path}>"))
     return MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))
+
+
+class WholeMedia:
+    """`read` returns the content of a file below the suites' folder, or None."""
+
+    def __init__(self, store: Store, read: Callable[[str], bytes | None], now: Callable[[], float]) -> None:
+        self._store = store
+        self._read = read
+        self._now = now
+
+    async def of(self, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
+        """The part with its bytes from these exchanges or files; unchanged if none has them."""
+        source = part.source
+        if not isinstance(source, Link) or not source.url.startswith(SCHEME):
+            return part
+        digest = source.url.removeprefix(SCHEME)
+        for each in reversed(exchanges):
+            for other in await self._media_of(each):
+                if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+                    return other
+        for coded in self._base64_of(files):
+            if _digest(coded) == digest:
+                return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
+        return part
+
+    async def _media_of(self, exchange: str) -> tuple[Media, ...]:
+        """All media of an exchange; empty if the record no longer has it."""
+        try:
+            found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
+            answer = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
+            return media_of(ChatAnswer(messages=(*found.request().messages, *answer)))
+        except Fault:
+            return ()
+
+    def _base64_of(self, files: Sequence[str]) -> Iterator[str]:
+        for path in files:
+            data = self._read(path)
+            if data is not None:
+                yield base64.b64encode(data).decode("ascii")
+
+
+def _digest(coded: str) -> str:
+    return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()

@@ -19,13 +19,12 @@ from sightline.evals.api.shapes import (
     TrendPoint,
     TrialShown,
 )
-from sightline.evals.core.comparison import RunComparison, compare
+from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
 from sightline.evals.core.result import CaseResult
 from sightline.evals.core.run_state import EvalState, Key
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.paired import Paired
-from sightline.evals.core.summary import Amount, TargetSummary, TrendRun, trends
-from sightline.evals.core.tally import targets_of
+from sightline.evals.core.summary import Amount, TargetSummary, targets_of
 from sightline.evals.service.evaluation import RunSnapshot
 
 

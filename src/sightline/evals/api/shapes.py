@@ -11,8 +11,8 @@ from sightline.evals.core.making.case_writer import LeftOut
 from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.sentences import Finding
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
-from sightline.evals.core.tally import Excluded
-from sightline.evals.service.past_evals import State
+from sightline.evals.core.summary import Excluded
+from sightline.evals.service.eval_log import State
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 

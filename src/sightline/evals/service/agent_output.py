@@ -37,7 +37,17 @@ class _Transcript:
         parts: list[Part] = [Text(text)] if text else []
         for call in calls:
             self.uses[call.id] = call
-            parts.append(ToolCall(call.id, call.name, _arguments(call.arguments)))
+            parts.append(
+                ToolCall(
+                    call.id,
+                    call.name,
+                    (
+                        call.arguments
+                        if isinstance(call.arguments, str)
+                        else encode({} if call.arguments is None else call.arguments).decode()
+                    ),
+                )
+            )
         if parts:
             self.messages.append(Message("assistant", tuple(parts)))
         self.words = text or self.words
@@ -304,10 +314,6 @@ def _text(value: Json) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode()
-
-
-def _arguments(value: Json) -> str:
-    return value if isinstance(value, str) else encode({} if value is None else value).decode()
 
 
 def _failure(program: str, words: str) -> Fault:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from sightline.evals.service.line_writer import LineWriter
+from sightline.evals.service.eval_log import LineWriter
 from sightline.exchange.prepare import Prepared
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.journal.journal import FactFormat, Journal

@@ -17,10 +17,9 @@ from sightline.evals.core.delivery.delivery import Delivery, deliver, last_excha
 from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader
-from sightline.evals.core.options import file_form_of, threshold_of
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status
-from sightline.evals.core.run_state import EvalBegan, Key
+from sightline.evals.core.run_state import EvalBegan, Key, file_form_of, threshold_of
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm, TargetSpec
 from sightline.evals.service.context import EvalRun, Sharing

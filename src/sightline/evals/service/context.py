@@ -15,10 +15,9 @@ from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Prices
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import is_cached
-from sightline.evals.core.run_state import EvalBegan
+from sightline.evals.core.run_state import EvalBegan, is_cached
 from sightline.evals.service.answer_cache import AnswerCache, Answers
-from sightline.evals.service.cluster.remote import Elsewhere
+from sightline.evals.service.cluster.fleet import Elsewhere
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub

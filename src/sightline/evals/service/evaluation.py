@@ -10,7 +10,6 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, turn_messages
-from sightline.evals.core.options import RunOptions, budget_of, cost_limit_of, file_form_of, select_cases
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, replace_media
 from sightline.evals.core.run_state import (
@@ -25,9 +24,14 @@ from sightline.evals.core.run_state import (
     EvalTaken,
     Key,
     Reopened,
+    RunOptions,
     Schedule,
+    budget_of,
+    cost_limit_of,
+    file_form_of,
     fold_facts,
     read,
+    select_cases,
 )
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
@@ -35,9 +39,8 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
 from sightline.evals.service.cluster.pool import WorkerPlan, open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
-from sightline.evals.service.eval_log import PREFIX, EvalLog
+from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, PastEvals, State
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.past_evals import Brief, PastEvals, State
 from sightline.evals.service.progress import Meter, Telling
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
@@ -283,7 +286,13 @@ class Evaluation:
         delivery = deliver_case(found, messages, spec.system, FileCache(self.files), form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
-        means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)
+        means = ModelAccess(
+            self.engine,
+            (Rates(self.engine.memory.ledger, self.engine.clock)),
+            Spending(),
+            PREFIX,
+            self.surroundings.make_id,
+        )
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
         return CasePreview(delivery, model.final(model.prepare(delivery.messages, found.tools)))
 
@@ -362,10 +371,6 @@ class Evaluation:
 
     def _state(self, run: str, standing: EvalState) -> State:
         return "running" if run in self._drives else self._past.state(standing)
-
-    @property
-    def _rates(self) -> Rates:
-        return Rates(self.engine.memory.ledger, self.engine.clock)
 
     def _announce(self, run: str, standing: EvalState) -> None:
         hub = self.surroundings.hub

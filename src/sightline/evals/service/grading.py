@@ -12,17 +12,15 @@ import msgspec
 from httptools import HttpParserError, HttpRequestParser
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.question import flat_question
-from sightline.evals.core.graders.finding import Grading
-from sightline.evals.core.graders.grade import grade
-from sightline.evals.core.graders.grader import Grader
-from sightline.evals.core.graders.steps import (
+from sightline.evals.core.delivery.content import flat_question
+from sightline.evals.core.graders.finding import (
     PYTHON,
     Answer,
     CallPython,
     Execute,
     Executed,
     FileContent,
+    Grading,
     Judge,
     Judged,
     NeedFile,
@@ -30,6 +28,8 @@ from sightline.evals.core.graders.steps import (
     Step,
     StepFailed,
 )
+from sightline.evals.core.graders.grade import grade
+from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.reading.files import folder_of, join_path
 from sightline.evals.core.result import CaseObservation, CaseScore
 from sightline.evals.core.target import TargetSpec
@@ -121,21 +121,20 @@ class ModelProxy:
             return _wrong(401, "Unauthorized")
         match request.method, request.path:
             case b"GET", b"/info":
-                return 200, self._about()
+                return 200, (
+                    {
+                        "targetName": self._names[0],
+                        "maxCalls": self._most,
+                        "callCount": self._count,
+                        "availableTargets": list(self._names),
+                    }
+                )
             case b"POST", b"/invoke":
                 return await self._invoke(request.body, is_batch=False)
             case b"POST", b"/invokeBatch":
                 return await self._invoke(request.body, is_batch=True)
             case _:
                 return _wrong(404, "Not found")
-
-    def _about(self) -> JsonObject:
-        return {
-            "targetName": self._names[0],
-            "maxCalls": self._most,
-            "callCount": self._count,
-            "availableTargets": list(self._names),
-        }
 
     async def _invoke(self, body: bytes, *, is_batch: bool) -> _Told:
         try:

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from sightline.agent.core.output import ToolOutcome
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.rounds import CallRecord, FinishedRun
 from sightline.agent.service.run_answer import answer_of
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
@@ -104,7 +104,7 @@ def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
 
 def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
     """The observation of one reply. An interrupted reply is kept, with its error."""
-    parts = tuple(_placeless(part) for part in reply.choice.parts)
+    parts = tuple((msgspec.structs.replace(part, at="", extras={})) for part in reply.choice.parts)
     cost = None if reply.usage is None else cost_of(reply.usage, choice.facts.prices)
     return CaseObservation(
         messages=(Message("assistant", parts),) if parts else (),
@@ -138,7 +138,7 @@ def observe_run(ended: FinishedRun, run: str, choice: ModelChoice, seconds: dict
         seconds=ended.spent.seconds,
         requests=len(ended.rounds),
         run=run,
-        finish=last.finish or _finish(ended.rounds),
+        finish=last.finish or (ended.rounds[-1].finish or "" if ended.rounds else ""),
     )
 
 
@@ -162,16 +162,8 @@ def describe_fault(fault: Fault | None) -> str:
     return f"{fault.message} ({fault.hint})" if fault.hint else fault.message
 
 
-def _placeless(part: Part) -> Part:
-    return msgspec.structs.replace(part, at="", extras={})
-
-
 def _plain(usage: Usage | None) -> Usage | None:
     return None if usage is None else msgspec.structs.replace(usage, at="", extras={})
-
-
-def _finish(rounds: Sequence[Round]) -> str:
-    return (rounds[-1].finish or "") if rounds else ""
 
 
 def _use(call: CallRecord, seconds: dict[str, float]) -> ToolUse:

@@ -21,8 +21,8 @@ from sightline.agent.tools.commands import without
 from sightline.catalog.choose import ModelChoice
 from sightline.editing.comparing import SectionChange
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import budget_of
 from sightline.evals.core.result import CaseObservation
+from sightline.evals.core.run_state import budget_of
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.context import LONGEST, EvalRun, Sharing, limit_choice

@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.question import (
+from sightline.evals.core.delivery.content import (
     CallLedger,
     argument_text,
     escape_markers,

@@ -2,7 +2,7 @@ import json
 
 import msgspec
 
-from sightline.evals.core.exports.agentv_index import row_of, to_index
+from sightline.evals.core.exports import row_of, to_index
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row

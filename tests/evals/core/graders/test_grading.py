@@ -5,11 +5,18 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import (
     DEFAULT_THRESHOLD,
+    Executed,
+    FileContent,
     GraderFinding,
     Grading,
     GradingSubject,
+    Judge,
+    NeedFile,
+    StepFailed,
+    ask,
     at_once,
     combine_scores,
+    file_text,
     finding_without_score,
     floor_of,
     is_sunk,
@@ -18,10 +25,10 @@ from sightline.evals.core.graders.finding import (
     reaches,
     score_of,
     share,
+    unfit,
 )
 from sightline.evals.core.graders.grade import GRADERS, NOT_HELD, as_one, check_graders, grade, prepare, together
 from sightline.evals.core.graders.grader import kind_of, name_of, prepare_grader, run_grader
-from sightline.evals.core.graders.steps import Executed, FileContent, Judge, NeedFile, StepFailed, ask, file_text, unfit
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, ToolUse, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
 from sightline.model.usage import Usage

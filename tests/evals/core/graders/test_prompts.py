@@ -16,10 +16,17 @@ from sightline.evals.core.graders.expectation import (
     shorten,
     transcript,
 )
-from sightline.evals.core.graders.finding import Grading, GradingSubject
-from sightline.evals.core.graders.prompt import NAMES, Fence, fill_template, material, unknown_variables, variables_of
+from sightline.evals.core.graders.finding import (
+    Execute,
+    Executed,
+    FileContent,
+    Grading,
+    GradingSubject,
+    NeedFile,
+    StepFailed,
+)
+from sightline.evals.core.graders.judge import NAMES, Fence, fill_template, material, unknown_variables, variables_of
 from sightline.evals.core.graders.rubric import Criterion
-from sightline.evals.core.graders.steps import Execute, Executed, FileContent, NeedFile, StepFailed
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import (

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.steps import PYTHON, Execute, Executed, FileContent
+from sightline.evals.core.graders.finding import PYTHON, Execute, Executed, FileContent
 from sightline.evals.core.graders.text import is_bounded
 from sightline.model.json import Json, JsonObject
 from tests.grading_stage import BROKEN, seen, spec, told

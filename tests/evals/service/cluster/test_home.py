@@ -8,6 +8,7 @@ from sightline.errors import Code
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster import home as home_module
 from sightline.evals.service.cluster import pool as attendant_module
+from sightline.evals.service.cluster.fleet import LostError
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.messages import (
     Admit,
@@ -35,7 +36,6 @@ from sightline.evals.service.cluster.messages import (
     value_of,
 )
 from sightline.evals.service.cluster.pool import HostHandle
-from sightline.evals.service.cluster.remote import LostError
 from sightline.evals.service.context import OwnSharing
 from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received

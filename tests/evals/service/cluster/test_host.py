@@ -10,8 +10,7 @@ from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.host import SILENCE, Host
-from sightline.evals.service.cluster.host_services import HostLine
+from sightline.evals.service.cluster.host import SILENCE, Host, HostLine
 from sightline.evals.service.cluster.messages import (
     Admit,
     Begin,

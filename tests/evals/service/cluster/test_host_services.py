@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster import host_services as line_module
-from sightline.evals.service.cluster.host_services import (
+from sightline.evals.service.cluster import host as line_module
+from sightline.evals.service.cluster.host import (
     FarLedger,
     FarLogbook,
     FarMemory,

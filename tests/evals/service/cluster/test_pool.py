@@ -8,14 +8,13 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import RunOptions
-from sightline.evals.core.run_state import EvalBegan, Key, read
+from sightline.evals.core.run_state import EvalBegan, Key, RunOptions, read
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import pool as pool_module
+from sightline.evals.service.cluster.fleet import Elsewhere, Needs
 from sightline.evals.service.cluster.host import Opening
 from sightline.evals.service.cluster.messages import Begin, Introduction, Keys, for_host
 from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterOrders, ClusterWorker, open_worker
-from sightline.evals.service.cluster.remote import Elsewhere, Needs
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.target import Spending
 from sightline.settings import Settings

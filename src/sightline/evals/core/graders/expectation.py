@@ -6,8 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import assert_never
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.finding import Grading
-from sightline.evals.core.graders.steps import Answer, Step, StepFailed, file_text
+from sightline.evals.core.graders.finding import Answer, Grading, Step, StepFailed, file_text
 from sightline.evals.core.result import ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json

@@ -260,7 +260,15 @@ def _read(
         return None if cli is None else _spec(name, cli, cli=_command(cli)), None
     if kind in _TEMPLATES:
         agent = findings.read(node, AgentKeys)
-        return None if agent is None else _spec(name, agent, cli=_agent(agent, _TEMPLATES[kind])), None
+        return None if agent is None else _spec(
+            name,
+            agent,
+            cli=(
+                _with_timeout(
+                    CommandSpec(template=_TEMPLATES[kind], model=agent.model, cwd=agent.cwd), agent.timeout_seconds
+                )
+            ),
+        ), None
     if kind in _ELSEWHERE:
         findings.wrong(node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
         return None, None
@@ -341,10 +349,6 @@ def _command(keys: CliKeys) -> CommandSpec:
         healthcheck_url=health.url,
     )
     return _with_timeout(command, keys.timeout_seconds)
-
-
-def _agent(keys: AgentKeys, template: _Template) -> CommandSpec:
-    return _with_timeout(CommandSpec(template=template, model=keys.model, cwd=keys.cwd), keys.timeout_seconds)
 
 
 def _with_timeout(command: CommandSpec, seconds: float | None) -> CommandSpec:

@@ -10,12 +10,12 @@ import msgspec
 
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import DEFAULT_WORKERS, workers_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
-from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
+from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan, Key, read, workers_of, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster.bundle import pack_files
+from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, LostError, Needs, RemoteHost
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.messages import (
     Begin,
@@ -34,7 +34,6 @@ from sightline.evals.service.cluster.messages import (
     pack,
     value_of,
 )
-from sightline.evals.service.cluster.remote import Elsewhere, Fleet, LostError, Needs, RemoteHost
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.suite_files import SuiteFiles
 

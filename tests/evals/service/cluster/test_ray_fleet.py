@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sightline.app import ray_cluster
-from sightline.app.ray_cluster import RayAddress, RayFleet, ray_address
+from sightline.app.evals import import_ray
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.remote import Fleet, LostError
+from sightline.evals.service.cluster.fleet import Fleet, LostError, RayAddress, RayFleet, ray_address
+from tests.cluster_stage import OURS
 
 
 class RayError(Exception):
@@ -109,7 +109,11 @@ def port() -> Any:
 
 def with_ray(monkeypatch: pytest.MonkeyPatch, fake: FakeRay) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(ray_cluster, "_import_ray", lambda: fake)
+    monkeypatch.setattr(importlib, "import_module", lambda _name: fake)
+
+
+def fleet_at(address: RayAddress) -> RayFleet:
+    return RayFleet(address, object, OURS, import_ray)
 
 
 def told(fleet: RayFleet) -> str:
@@ -163,12 +167,12 @@ def test_anything_else_is_no_cluster(text: str) -> None:
 
 def test_an_address_is_said_as_ray_wants_it() -> None:
     assert RayAddress("::1", 20001, 4).url == "ray://[::1]:20001"
-    assert RayFleet(RayAddress("head", 20001, 4)).address == "ray://head:20001"
+    assert fleet_at(RayAddress("head", 20001, 4)).address == "ray://head:20001"
 
 
 def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    words = told(RayFleet(RayAddress("127.0.0.1", 1)))
+    words = told(fleet_at(RayAddress("127.0.0.1", 1)))
     assert words.startswith("config: Ray is not installed here")
     assert "pip install 'sightline[ray]'" in words
 
@@ -179,23 +183,23 @@ def test_half_of_ray_is_none(monkeypatch: pytest.MonkeyPatch, port: int) -> None
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
     monkeypatch.setattr(importlib, "import_module", broken)
-    assert "Ray is not installed here" in told(RayFleet(RayAddress("127.0.0.1", port)))
+    assert "Ray is not installed here" in told(fleet_at(RayAddress("127.0.0.1", port)))
     monkeypatch.undo()
     with_ray(monkeypatch, FakeRay(trouble=ImportError("no grpc")))
-    assert "Ray is not installed here" in told(RayFleet(RayAddress("127.0.0.1", port)))
+    assert "Ray is not installed here" in told(fleet_at(RayAddress("127.0.0.1", port)))
 
 
 def test_an_address_where_nobody_is_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     with_ray(monkeypatch, FakeRay())
-    words = told(RayFleet(RayAddress("127.0.0.1", free)))
+    words = told(fleet_at(RayAddress("127.0.0.1", free)))
     assert words.startswith(f"network: the cluster ray://127.0.0.1:{free} cannot be reached: ")
 
 
 def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     with_ray(monkeypatch, FakeRay(trouble=RuntimeError("Python minor versions differ\nand more\n")))
-    words = told(RayFleet(RayAddress("127.0.0.1", port)))
+    words = told(fleet_at(RayAddress("127.0.0.1", port)))
     assert "does not accept the connection: Python minor versions differ (" in words
 
 
@@ -205,12 +209,12 @@ FAILED = ConnectionAbortedError("Initialization failure from server:\nTraceback\
 def test_a_cluster_whose_own_process_did_not_come_up_is_asked_again(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay(trouble=FAILED, times=2)
     with_ray(monkeypatch, fake)
-    assert asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files")) == 3
+    assert asyncio.run(fleet_at(RayAddress("127.0.0.1", port)).open(b"files")) == 3
     assert len(fake.told) == 3
     fake = FakeRay(trouble=FAILED)
     with_ray(monkeypatch, fake)
     with pytest.raises(Fault, match="does not accept the connection: TimeoutError: it took too long"):
-        asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files"))
+        asyncio.run(fleet_at(RayAddress("127.0.0.1", port)).open(b"files"))
     assert len(fake.told) == 3
 
 
@@ -219,7 +223,7 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        small: Fleet = RayFleet(RayAddress("127.0.0.1", port, 2))
+        small: Fleet = fleet_at(RayAddress("127.0.0.1", port, 2))
         assert await small.open(b"files") == 2
         post = await small.hire()
         assert await post.introduce() == b"{}"
@@ -232,7 +236,7 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
         assert len(fake.killed) == 2
         await small.close()
         assert not fake.is_connected
-        whole = RayFleet(RayAddress("127.0.0.1", port))
+        whole = fleet_at(RayAddress("127.0.0.1", port))
         assert await whole.open(b"") == 3
         await whole.close()
 
@@ -257,7 +261,7 @@ def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
     with_ray(monkeypatch, FakeRay(fails))
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
+        fleet = fleet_at(RayAddress("127.0.0.1", port))
         await fleet.open(b"")
         post = await fleet.hire()
         with pytest.raises(raised, match=words):
@@ -283,7 +287,7 @@ def test_an_actor_that_cannot_be_made_is_a_fault(
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
+        fleet = fleet_at(RayAddress("127.0.0.1", port))
         await fleet.open(b"")
         with pytest.raises(Fault, match=words):
             await fleet.hire()
@@ -297,7 +301,7 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
+        fleet = fleet_at(RayAddress("127.0.0.1", port))
         await fleet.open(b"")
         post = await fleet.hire()
         fake.is_connected = False
@@ -315,4 +319,4 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "1")
     monkeypatch.setattr(importlib, "import_module", lambda name: os.environ["RAY_ENABLE_AUTO_CONNECT"] + name)
-    assert ray_cluster._import_ray() == "0ray"
+    assert import_ray() == "0ray"
