@@ -159,6 +159,12 @@ def _context(loaded: Configuration, root: Path) -> EvalContext:
     )
 
 
+def secret_values(loaded: Configuration) -> tuple[str, ...]:
+    """The values that no case may contain."""
+    providers = loaded.catalog.providers.values()
+    return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
+
+
 def _secret_names(catalog: Catalog) -> frozenset[str]:
     """The variables that hold keys, which commands and suites do not get."""
     return frozenset({*variables_of(catalog), KEY_VARIABLE} - {""})
@@ -292,7 +298,6 @@ def evals_of(
 ) -> EvalCalls:
     """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
     configurations."""
-    providers = loaded.catalog.providers.values()
     return EvalCalls(
         EvalParts(
             evaluation,
@@ -301,7 +306,7 @@ def evals_of(
             drawing,
             clock.now,
             without(loaded.environment, _secret_names(loaded.catalog)),
-            tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment))),
+            secret_values(loaded),
             None if relaying is None else lambda began: evaluation_for(loaded, evaluation, relaying, began),
         )
     )

@@ -13,7 +13,7 @@ import pytest
 
 from sightline.cli.evals import running
 from sightline.cli.evals.report import NAMES, Exports
-from sightline.cli.program import main, parser
+from sightline.cli.program import main
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
 from sightline.evals.core.suite import Case, Suite
@@ -22,21 +22,6 @@ from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, row
 from tests.upstream import Upstream, answer
-
-
-def test_every_command_has_its_module() -> None:
-    words = {
-        "run": ["s.yaml"],
-        "validate": ["s.yaml"],
-        "preview": ["s.yaml", "a"],
-        "show": [],
-        "compare": ["a", "b"],
-        "import": ["p.yaml"],
-        "make": ["x_1"],
-    }
-    for name, more in words.items():
-        arguments = parser().parse_args(["eval", name, *more])
-        assert (arguments.eval_command, callable(arguments.run)) == (name, True)
 
 
 def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from sightline.evals.service.suite_files import sound, suite_in
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes
-from tests.eval_stage import ACME, CAPITALS, EvalStage, play
+from tests.eval_stage import ACME, CAPITALS, EvalStage, Story, as_test, play
 from tests.upstream import Upstream
 
 SUITE = "evals/capitals.yaml"
@@ -79,3 +79,8 @@ def told(story: Callable[[EvalDesk, Upstream], Awaitable[None]], folder: Path, *
             await desk.evals.close()
 
     play(staged, folder, **more)
+
+
+def at_desk(story: Story) -> Callable[..., None]:
+    """A test at such a desk."""
+    return as_test(story, told)

@@ -33,7 +33,9 @@ def _add_run(commands: Commands) -> None:
         "The exit code is 1 where a case did not pass.",
     )
     command.add_argument("suites", nargs="*", metavar="SUITE", help="files, or folders with *.eval.yaml")
-    _add_targets(command)
+    command.add_argument(
+        "--target", action="append", default=[], metavar="T", help="a target or model; several make a matrix"
+    )
     command.add_argument("--judge", default="", metavar="T", help="the target or model that judges")
     command.add_argument("--trials", type=count, metavar="K", help="run each case K times")
     command.add_argument("--threshold", type=_share, metavar="S", help="what a case must reach to pass, from 0 to 1")
@@ -154,12 +156,6 @@ def _add_file_form(command: argparse.ArgumentParser) -> None:
         "--file-form",
         choices=("xml", "seed"),
         help='how files are written into a prompt: <file path="…"> (xml, the default), or === path === (seed)',
-    )
-
-
-def _add_targets(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--target", action="append", default=[], metavar="T", help="a target or model; several make a matrix"
     )
 
 

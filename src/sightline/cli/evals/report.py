@@ -1,7 +1,7 @@
 """The report of a run, its exports, and the tables and transcripts that the other commands share."""
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.app.evals import drawing
 from sightline.cli.run_control import clip
-from sightline.cli.terminal import harmless, unusable
+from sightline.cli.terminal import harmless, unusable, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
@@ -52,6 +52,11 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
         ).rstrip()
         for row in cells
     ]
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def in_full(value: object) -> Json:

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.evals import configuration_for, drawing, open_evaluation, root_of, with_targets
-from sightline.cli.evals.report import Exports, as_json, is_passed, report, resolve_run, resume_command, table
+from sightline.cli.evals.report import (
+    Exports,
+    as_json,
+    is_passed,
+    report,
+    resolve_run,
+    resume_command,
+    table,
+    write_lines,
+)
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import harmless, is_terminal, say, write
@@ -123,9 +132,8 @@ def dry_run(
         write(b"".join(encode(row) + b"\n" for row in rows))
         return are_sendable
     cells = [[_cell(row, name) for name in _HEAD] for row in rows]
-    lines = table([_HEAD, *cells], right=_RIGHT)
-    lines += ["", f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."]
-    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    summary = f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."
+    write_lines([*table([_HEAD, *cells], right=_RIGHT), "", summary])
     return are_sendable
 
 
@@ -255,8 +263,10 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
     plans: list[_Plan] = []
     nothing: Fault | None = None
     for each, suite in wanted:
-        answering = _answering(each, suite, arguments)
-        options = options_of(arguments, each, answering)
+        judge = arguments.judge or each.loaded.settings.evals.judge
+        answering = each.known.answering(suite, arguments.target, judge)
+        tell_problems(answering.odd)
+        options = options_of(arguments, answering, judge)
         try:
             select_cases(suite, options)
         except Fault as fault:
@@ -264,21 +274,15 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
         else:
             if budget_of(suite, options) is not None:
                 answering.check_prices()
-                _tell_unpriced(answering)
+                for name in (spec.name for spec in answering.targets if spec.kind == "cli"):
+                    say(f"note: {name} is a program; the budget counts the costs that it reports, and no others")
             plans.append(_Plan(each, suite, answering, options))
     if nothing is not None and not plans:
         raise nothing
     return plans
 
 
-def _tell_unpriced(answering: SuiteTargets) -> None:
-    """Name the targets whose costs are known only from their own reports."""
-    for spec in answering.targets:
-        if spec.kind == "cli":
-            say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
-
-
-def options_of(arguments: argparse.Namespace, each: NamedSuite, answering: SuiteTargets) -> RunOptions:
+def options_of(arguments: argparse.Namespace, answering: SuiteTargets, judge: str) -> RunOptions:
     """The run options of the command line."""
     return RunOptions(
         targets=answering.usual,
@@ -291,16 +295,9 @@ def options_of(arguments: argparse.Namespace, each: NamedSuite, answering: Suite
         exclude_tags=tuple(arguments.exclude_tag),
         cases=tuple(arguments.case),
         file_form=arguments.file_form,
-        judge=arguments.judge or each.loaded.settings.evals.judge,
+        judge=judge,
         approve=arguments.yes,
     )
-
-
-def _answering(each: NamedSuite, suite: Suite, arguments: argparse.Namespace) -> SuiteTargets:
-    judge = arguments.judge or each.loaded.settings.evals.judge
-    answering = each.known.answering(suite, arguments.target, judge)
-    tell_problems(answering.odd)
-    return answering
 
 
 @dataclass
@@ -377,9 +374,8 @@ class _Command:
     def _report(self, state: State, standing: EvalState) -> None:
         if self.arguments.json:
             write(encode(as_json(self.run, state, standing, drawing())) + b"\n")
-            return
-        lines = report(self.run, state, standing, drawing())
-        write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+        else:
+            write_lines(report(self.run, state, standing, drawing()))
 
 
 def exit_code(standing: EvalState) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from sightline.app.configuration import configuration
 from sightline.app.evals import drawing, open_evaluation, root_of
-from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run, table
+from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run, table, write_lines
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
@@ -47,7 +47,7 @@ def show_runs(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         write(encode(as_json(found.run, found.state, found.standing, drawing())) + b"\n")
     else:
-        _write_lines(report(found.run, found.state, found.standing, drawing()))
+        write_lines(report(found.run, found.state, found.standing, drawing()))
     return 0
 
 
@@ -55,7 +55,7 @@ def _show_runs(runs: Sequence[Brief], *, is_json: bool) -> None:
     if is_json:
         write(b"".join(encode(msgspec.to_builtins(each)) + b"\n" for each in runs))
     elif runs:
-        _write_lines(table([_HEAD, *(_row(each) for each in runs)]))
+        write_lines(table([_HEAD, *(_row(each) for each in runs)]))
     else:
         say("no runs of suites on record")
 
@@ -85,7 +85,7 @@ def _show_case(shown: RunSnapshot, arguments: argparse.Namespace) -> None:
     lines: list[str] = []
     for result in results:
         lines += [*([""] if lines else []), *_case_lines(result, place)]
-    _write_lines([harmless(line) for line in lines])
+    write_lines([harmless(line) for line in lines])
 
 
 def _case_lines(result: CaseResult, place: SuitePlace) -> Iterator[str]:
@@ -145,10 +145,6 @@ def _score_lines(score: Score, before: str) -> Iterator[str]:
         yield from _score_lines(inner, f"{before}  ")
 
 
-def _write_lines(lines: Sequence[str]) -> None:
-    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-
-
 _PAIRS_HEAD = ("CASE", "A", "B", "DIFFERENCE", "", "REQUEST", "ANSWER")
 _PAIRS_RIGHT = frozenset({1, 2, 3})
 
@@ -163,15 +159,16 @@ def compare_sides(arguments: argparse.Namespace) -> int:
     before, after = found[arguments.before], found[arguments.after]
     targets = (arguments.target_a or arguments.target, arguments.target_b or arguments.target)
     chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
-    names = _names(arguments, chosen)
+    first, second = (Path(side).name if Path(side).is_file() else side for side in (arguments.before, arguments.after))
+    names = chosen if arguments.before == arguments.after else (first, second)
     comparison = compare(before, after, drawing(), targets=chosen, names=names, tolerance=arguments.tolerance)
     if arguments.json:
         write(encode(in_full(comparison)) + b"\n")
     elif arguments.case:
         lines = _differences(before, after, chosen, arguments.case)
-        write(("\n".join(map(harmless, lines)) + "\n").encode("utf-8", "replace"))
+        write_lines(map(harmless, lines))
     else:
-        write(("\n".join(map(harmless, _comparison_lines(comparison))) + "\n").encode("utf-8", "replace"))
+        write_lines(map(harmless, _comparison_lines(comparison)))
     return 0
 
 
@@ -202,16 +199,6 @@ def _target(results: Sequence[CaseResult], wanted: str, side: str) -> str:
         raise Fault(Code.USAGE, f"{side} has no results yet", hint="Run the suite first.")
     hint = f"Say which with --target-{side.lower()}."
     raise Fault(Code.USAGE, f"{side} has several targets: {', '.join(targets)}", hint=hint)
-
-
-def _names(arguments: argparse.Namespace, chosen: tuple[str, str]) -> tuple[str, str]:
-    if arguments.before == arguments.after:
-        return chosen
-    return _name(arguments.before), _name(arguments.after)
-
-
-def _name(side: str) -> str:
-    return Path(side).name if Path(side).is_file() else side
 
 
 def _comparison_lines(comparison: RunComparison) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_record
-from sightline.app.evals import known_targets, open_evaluation, root_of, with_targets
+from sightline.app.evals import known_targets, open_evaluation, root_of, secret_values, with_targets
 from sightline.app.machine import SystemClock
 from sightline.catalog.choose import choose
 from sightline.cli.program import EXIT_FAILED
@@ -31,7 +31,6 @@ from sightline.evals.service.evaluation import CasePreview
 from sightline.evals.service.suite_files import SuiteFiles, conversation, make_masked_case, run_reader, suite_in
 from sightline.evals.service.suite_targets import KnownTargets, own_provider_name
 from sightline.evals.service.suite_writing import SuiteWriter
-from sightline.exchange.outbound import secrets_of_provider
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 
@@ -239,17 +238,11 @@ def make(arguments: argparse.Namespace) -> int:
 
     turns = asyncio.run(load_conversation())
     name = arguments.name or f"recorded-{arguments.sources[-1].removeprefix('x_')[:12]}"
-    made = make_masked_case(turns, name, secrets_of(loaded), arguments.from_turn)
+    made = make_masked_case(turns, name, secret_values(loaded), arguments.from_turn)
     for each in made.left:
         say(f"note: not in the case: {each.what} ({each.why})")
     save(made, arguments.to, loaded)
     return 0
-
-
-def secrets_of(loaded: Configuration) -> tuple[str, ...]:
-    """The secret values that no case may contain."""
-    providers = loaded.catalog.providers.values()
-    return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
 
 
 def save(made: MadeCase, to: str, loaded: Configuration) -> None:

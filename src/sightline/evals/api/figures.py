@@ -56,7 +56,19 @@ def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bo
         is_here=is_here,
         file_sha256=standing.began.suite.sha256,
         matrix=_matrix(standing, line.targets),
-        graders=tuple(_graders(summaries)),
+        graders=tuple(
+            GraderFigures(
+                target=summary.target,
+                name=each.name,
+                type=each.type,
+                mean=None if each.mean is None else each.mean.value,
+                n=each.graded,
+                passes=each.passes,
+                not_graded=each.not_graded,
+            )
+            for summary in summaries
+            for each in summary.graders
+        ),
     )
 
 
@@ -136,22 +148,6 @@ def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
         )
         for case in standing.cases.values()
     )
-
-
-def _graders(summaries: Sequence[TargetSummary]) -> list[GraderFigures]:
-    return [
-        GraderFigures(
-            target=summary.target,
-            name=each.name,
-            type=each.type,
-            mean=None if each.mean is None else each.mean.value,
-            n=each.graded,
-            passes=each.passes,
-            not_graded=each.not_graded,
-        )
-        for summary in summaries
-        for each in summary.graders
-    ]
 
 
 def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> CompareShown:

@@ -164,20 +164,10 @@ class GraderFigures(msgspec.Struct, frozen=True, kw_only=True):
     not_graded: int
 
 
-class EvalShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop
-    it. `file_sha256` is the hash of the suite's file at the start."""
+class EvalShown(EvalBrief, frozen=True, kw_only=True):
+    """A whole run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and
+    can stop it. `file_sha256` is the hash of the suite's file at the start."""
 
-    run: str
-    name: str
-    suite: str
-    at: float
-    state: State
-    targets: tuple[str, ...]
-    cases: int
-    done: int
-    of: int
-    summary: tuple[TargetFigures, ...]
     version: int
     why: str
     is_here: bool

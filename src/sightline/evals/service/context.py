@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -126,14 +126,11 @@ class Rates:
 def limit_choice(choice: ModelChoice, rpm: int | None, tpm: int | None) -> ModelChoice:
     """The choice with a target's own limits where they are lower than the model's."""
     facts = msgspec.structs.replace(choice.facts, rpm=_lower(choice.facts.rpm, rpm), tpm=_lower(choice.facts.tpm, tpm))
-    return ModelChoice(
-        choice.provider_name, choice.provider, choice.model, facts, choice.family, choice.route, choice.arriving
-    )
+    return replace(choice, facts=facts)
 
 
 def _lower(known: int | None, wanted: int | None) -> int | None:
-    known_limits = [each for each in (known, wanted) if each is not None]
-    return min(known_limits) if known_limits else None
+    return min((each for each in (known, wanted) if each is not None), default=None)
 
 
 class Admitted(Protocol):

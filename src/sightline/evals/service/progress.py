@@ -79,16 +79,6 @@ class Meter:
 
 
 def _kind(result: CaseResult) -> str:
-    if result.status == "execution_error":
-        return "errors"
-    if result.status == "skipped":
-        return "skipped"
-    match result.score.verdict:
-        case "pass":
-            return "passed"
-        case "fail":
-            return "failed"
-        case "not_graded":
-            return "not_graded"
-        case "skip":
-            return "skipped"
+    by_status = {"execution_error": "errors", "skipped": "skipped"}
+    by_verdict = {"pass": "passed", "fail": "failed", "not_graded": "not_graded", "skip": "skipped"}
+    return by_status.get(result.status) or by_verdict[result.score.verdict]

@@ -46,10 +46,6 @@ def test_what_is_there_and_what_is_missing_is_told() -> None:
     assert check.evidence == 'there: "It"; missing: "Rome"'
 
 
-def test_an_answer_without_words_contains_nothing() -> None:
-    assert seen(spec("contains", value="x"), "").score.score == 0.0
-
-
 def test_what_to_look_for_has_to_be_a_text() -> None:
     assert told(spec("contains", value=42)) == [("value", "value must be text, not 42")]
     assert told(spec("contains")) == [("", 'the grader contains lacks the key "value"')]

@@ -228,9 +228,8 @@ def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...
         call_id=keys.tool_call_id,
         place=node.place,
     )
-    if role != "tool" and not any(
-        (not isinstance(segment, TextSegment) or bool(segment.text.strip())) for segment in message.segments
-    ):
+    is_blank = all(isinstance(segment, TextSegment) and not segment.text.strip() for segment in message.segments)
+    if role != "tool" and is_blank:
         findings.odd(node, f"the {role} message is empty: it is not sent", "Give it content, or remove it.")
     return (message, *results)
 
