@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.case_showing import WholeMedia, answer_shown, media_in, messages_shown
+from sightline.evals.api.calls import WholeMedia
+from sightline.evals.api.showing import answer_shown, media_in, messages_shown
 from sightline.evals.core.result import SCHEME
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult

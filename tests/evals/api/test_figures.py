@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.figures import brief, compare_runs, figures, trend_of, whole, within
+from sightline.evals.api.showing import brief, compare_runs, figures, trend_of, whole, within
 from sightline.evals.core.result import CaseObservation, CaseResult
 from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, RunOptions, fold_facts
 from sightline.evals.core.statistics.intervals import Interval

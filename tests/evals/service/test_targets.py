@@ -8,11 +8,11 @@ from sightline.agent.core.facts import RunBegan
 from sightline.errors import Fault
 from sightline.evals.core.run_state import EvalBegan, RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
+from sightline.evals.service.case_worker import Targets
 from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.context import EvalRun
-from sightline.evals.service.model_target import ModelTarget
+from sightline.evals.service.model_target import DENIED, MockTarget, ModelTarget, ReplayTarget
 from sightline.evals.service.target import Spending
-from sightline.evals.service.targets import DENIED, MockTarget, ReplayTarget, Targets
 from tests.eval_stage import ACME, EvalStage, on_stage, play
 from tests.loop_stage import calls, count, says
 from tests.running_stage import FakeTools, plays

@@ -1,17 +1,19 @@
 """The calls below `/api/evals`, and the runs that they start."""
 
 import asyncio
+import base64
+import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from sightline.chat.api.files import media
+from sightline.chat.core.pair import ChatAnswer
+from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.case_showing import CaseShowing, WholeMedia, answer_shown, media_in, messages_shown
-from sightline.evals.api.figures import brief, compare_runs, trend_of, whole
 from sightline.evals.api.shapes import (
     AdoptWanted,
     CaseSaveWanted,
@@ -26,19 +28,77 @@ from sightline.evals.api.shapes import (
     SaveWanted,
     TrendPoint,
 )
+from sightline.evals.api.showing import (
+    CaseShowing,
+    answer_shown,
+    brief,
+    compare_runs,
+    media_in,
+    messages_shown,
+    trend_of,
+    whole,
+)
 from sightline.evals.api.suites import EvalParts, Suites, changes_of, find_edit, messages_before_edit
 from sightline.evals.core.reading.files import files_of
+from sightline.evals.core.result import SCHEME
 from sightline.evals.core.run_state import EvalState, Key
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.evaluation import RunSnapshot
 from sightline.evals.service.progress import Progress, Telling
 from sightline.evals.service.suite_files import sound, suite_in
-from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
+from sightline.model.message import Message
+from sightline.model.parts import Inline, Link
+from sightline.store.store import Store
 from sightline.transport.race import wait_started
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
+
+
+class WholeMedia:
+    """`read` returns the content of a file below the suites' folder, or None."""
+
+    def __init__(self, store: Store, read: Callable[[str], bytes | None], now: Callable[[], float]) -> None:
+        self._store = store
+        self._read = read
+        self._now = now
+
+    async def of(self, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
+        """The part with its bytes from these exchanges or files; unchanged if none has them."""
+        source = part.source
+        if not isinstance(source, Link) or not source.url.startswith(SCHEME):
+            return part
+        digest = source.url.removeprefix(SCHEME)
+        for each in reversed(exchanges):
+            for other in await self._media_of(each):
+                if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+                    return other
+        for coded in self._base64_of(files):
+            if _digest(coded) == digest:
+                return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
+        return part
+
+    async def _media_of(self, exchange: str) -> tuple[Media, ...]:
+        """All media of an exchange; empty if the record no longer has it."""
+        try:
+            found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
+            answer = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
+            return media_of(ChatAnswer(messages=(*found.request().messages, *answer)))
+        except Fault:
+            return ()
+
+    def _base64_of(self, files: Sequence[str]) -> Iterator[str]:
+        for path in files:
+            data = self._read(path)
+            if data is not None:
+                yield base64.b64encode(data).decode("ascii")
+
+
+def _digest(coded: str) -> str:
+    return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
+
 
 _LOG = logging.getLogger("sightline.evals")
 

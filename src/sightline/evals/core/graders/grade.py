@@ -13,8 +13,7 @@ from sightline.catalog.problem import nearest
 from sightline.catalog.reading import key
 from sightline.evals.core.graders.command import COMMAND_TYPES, Command, CommandConfig, GraderCode, code_of
 from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
-from sightline.evals.core.graders.expectation import pretty, transcript
-from sightline.evals.core.graders.field_accuracy import FIELD_TYPES
+from sightline.evals.core.graders.expectation import FIELD_TYPES, pretty, transcript
 from sightline.evals.core.graders.finding import (
     Answer,
     Asking,
