@@ -21,7 +21,7 @@ from sightline.evals.core.making.case import CaseExchange, MadeCase
 from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
-from sightline.evals.core.reading.yaml_edit import write_yaml
+from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.run_state import RunOptions
 from sightline.evals.core.statistics.sentences import pluralize
@@ -299,8 +299,7 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
     tell_problems(findings.problems)
     if findings.has_errors:
         raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct what is said above.")
-    head, lines = write_yaml(suite.json)
-    return "\n".join([*([head] if head else []), *(line.removeprefix("  ") for line in lines)]) + "\n", targets
+    return document_text(suite.json), targets
 
 
 def _tables(targets: Sequence[SuiteTarget], arguments: argparse.Namespace) -> Iterator[str]:

@@ -32,7 +32,6 @@ from sightline.evals.service.cluster.messages import (
     RequestReleased,
     Settled,
     Uncounted,
-    Waiting,
     value_of,
 )
 from sightline.evals.service.cluster.pool import HostHandle
@@ -42,6 +41,7 @@ from sightline.model.exchange import Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Wait
 from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
 from tests.eval_stage import EvalStage, on_stage, play
 from tests.evals.service.cluster.test_host import BEGIN, KEY
@@ -155,7 +155,7 @@ async def test_what_one_host_is_told_of_limits_holds_for_all(stage: EvalStage) -
     one, two = kin.desk(), kin.desk()
     await one.handle(Observed("acme", "m", {"retry-after": "30"}))
     answer = await kin.asked(two, HowLong("acme", "m", 5, Facts()))
-    assert value_of(bytes(answer.value), Waiting) == Waiting(pytest.approx(30), "asked", "retry_after")
+    assert value_of(bytes(answer.value), Wait) == Wait(pytest.approx(30), "asked", "retry_after")
     await one.handle(Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
     assert kin.memory.calibration.has_seen
 
@@ -168,7 +168,7 @@ async def test_a_request_that_can_never_go_is_refused_and_how_long_is_a_number(s
     assert refused is not None
     assert refused.code is Code.REQUEST_TOO_LARGE_FOR_RATE
     answer = await kin.asked(desk, HowLong("acme", "m", 500, Facts(tpm=100)))
-    assert value_of(bytes(answer.value), Waiting).seconds > 1e9
+    assert value_of(bytes(answer.value), Wait).seconds > 1e9
 
 
 @on_stage

@@ -37,7 +37,6 @@ from sightline.evals.service.cluster.messages import (
     RequestReleased,
     Settled,
     Uncounted,
-    Waiting,
     for_home,
     pack,
 )
@@ -168,7 +167,7 @@ async def test_how_long_is_asked_at_home() -> None:
     asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
     await asyncio.sleep(0)
     assert await heard(line) == [HostQuestion(1, HowLong("acme", "m", 5, choice().facts))]
-    line.resolve(HomeAnswer(1, msgspec.Raw(pack(Waiting(3.0, "used_up", "rpm", 2.0)))))
+    line.resolve(HomeAnswer(1, msgspec.Raw(pack(Wait(3.0, "used_up", "rpm", 2.0)))))
     assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
 
 

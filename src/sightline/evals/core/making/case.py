@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.case_writer import KINDS, CaseWriter, Kind, LeftOut, MadeFile, Placeholders, slug
-from sightline.evals.core.reading.yaml_edit import write_yaml
+from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.model.comparison import of_message
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -188,13 +188,7 @@ def make_case(
         case["tools"] = writer.keep("tools.json", data)
     if metadata:
         case["metadata"] = metadata
-    return MadeCase(case, suite_text(case), writer.files, writer.left)
-
-
-def suite_text(case: JsonObject) -> str:
-    """A suite with this case alone."""
-    header, body = write_yaml({"tests": [case]})
-    return "\n".join([*([header] if header else []), *(line.removeprefix("  ") for line in body)]) + "\n"
+    return MadeCase(case, document_text({"tests": [case]}), writer.files, writer.left)
 
 
 def _one(conversation: Conversation, writer: CaseWriter) -> JsonObject:

@@ -46,6 +46,12 @@ def write_yaml(value: Json) -> YamlLines:
             return YamlLines(inline(value))
 
 
+def document_text(value: Json) -> str:
+    """A whole document."""
+    header, body = write_yaml(value)
+    return "\n".join([*([header] if header else []), *(line.removeprefix(STEP) for line in body)]) + "\n"
+
+
 def inline(value: Json) -> str:
     """A value in one line; what is not a plain word is JSON, which is YAML as well."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -50,7 +50,6 @@ from sightline.evals.service.cluster.messages import (
     ToHome,
     ToHost,
     Uncounted,
-    Waiting,
     batch,
     for_host,
     pack,
@@ -65,7 +64,7 @@ from sightline.store.store import Line, Log
 from sightline.store.summary import PriceList
 from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
-from sightline.tokens.ledger import Ledger, LimitName, Reason, SentRequest, Wait
+from sightline.tokens.ledger import Ledger, SentRequest, Wait
 from sightline.tokens.rate_headers import allowances
 from sightline.transport.clock import Clock
 
@@ -203,8 +202,7 @@ class FarRates:
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """Ask home how long a request would have to wait."""
         question = HowLong(choice.provider_name, choice.model, tokens, choice.facts)
-        _, waiting = await self._line.ask(question, Waiting)
-        return Wait(waiting.seconds, cast(Reason, waiting.reason), cast(LimitName, waiting.limit), waiting.allowed)
+        return (await self._line.ask(question, Wait))[1]
 
 
 class FarSpending(Spending):
