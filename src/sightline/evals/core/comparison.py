@@ -271,15 +271,15 @@ class Trend(msgspec.Struct, frozen=True):
     points: tuple[Point, ...]
 
 
-def trends(runs: Sequence[TrendRun], draw: Draw, level: float = LEVEL) -> tuple[Trend, ...]:
+def trends(runs: Sequence[TrendRun], draw: Draw) -> tuple[Trend, ...]:
     """The trends of all targets. A suite that grew is compared on the cases that both runs have, so that a new hard
     case does not look like a loss."""
     ordered = sorted(runs, key=lambda run: (run.at, run.id))
     targets = targets_of(result for run in ordered for result in run.results)
-    return tuple(Trend(target, _points(ordered, target, draw, level)) for target in targets)
+    return tuple(Trend(target, _points(ordered, target, draw)) for target in targets)
 
 
-def _points(runs: Sequence[TrendRun], target: str, draw: Draw, level: float) -> tuple[Point, ...]:
+def _points(runs: Sequence[TrendRun], target: str, draw: Draw) -> tuple[Point, ...]:
     points: list[Point] = []
     before: TrendRun | None = None
     for run in runs:
@@ -290,7 +290,7 @@ def _points(runs: Sequence[TrendRun], target: str, draw: Draw, level: float) -> 
         if before is not None:
             sides = (target, target)
             names = (before.id, run.id)
-            change = compare(before.results, own, draw, targets=sides, names=names, level=level, resamples=0)
-        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, level, resamples=0)[0], change=change))
+            change = compare(before.results, own, draw, targets=sides, names=names, resamples=0)
+        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, resamples=0)[0], change=change))
         before = run
     return tuple(points)

@@ -111,21 +111,19 @@ def _unreadable(number: int, why: str) -> Fault:
 _MILLISECONDS = 1000
 
 
-def to_index(results: Iterable[CaseResult], *, experiment: str = "", category: str = "") -> bytes:
+def to_index(results: Iterable[CaseResult]) -> bytes:
     """One row for each result."""
-    return b"".join(jsontext.encode(row_of(each, experiment, category)) + b"\n" for each in results)
+    return b"".join(jsontext.encode(row_of(each)) + b"\n" for each in results)
 
 
-def row_of(result: CaseResult, experiment: str = "", category: str = "") -> JsonObject:
+def row_of(result: CaseResult) -> JsonObject:
     """One row."""
     seen = result.observation
     score = score_or_reason(result)
     row: JsonObject = {
-        "timestamp": (datetime.fromtimestamp(result.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")),
+        "timestamp": datetime.fromtimestamp(result.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "test_id": result.case,
         "suite": result.suite,
-        "category": category,
-        "experiment": experiment,
         "conversation_id": result.group,
         "score": score if isinstance(score, float) else 0,
         "target": result.target,
@@ -244,19 +242,19 @@ _SPACES = re.compile(r"\s+")
 _OUTCOMES = ("failures", "errors", "skipped")
 
 
-def to_junit(results: Sequence[CaseResult], *, name: str = "", hostname: str = "localhost") -> bytes:
+def to_junit(results: Sequence[CaseResult], *, name: str = "") -> bytes:
     """The whole document."""
     root = Element("testsuites")
     latest = list({result.key: result for result in results}.values())
     for number, target in enumerate(targets_of(latest)):
         own = [result for result in latest if result.target == target]
-        root.append(_suite(number, name or own[0].suite or "evals", target, own, hostname))
+        root.append(_suite(number, name or own[0].suite or "evals", target, own))
     indent(root)
     document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
 
 
-def _suite(number: int, name: str, target: str, results: Sequence[CaseResult], hostname: str) -> Element:
+def _suite(number: int, name: str, target: str, results: Sequence[CaseResult]) -> Element:
     outcomes = [_junit_outcome(result) for result in results]
     began = min(result.at for result in results)
     suite = Element(
@@ -265,7 +263,7 @@ def _suite(number: int, name: str, target: str, results: Sequence[CaseResult], h
             "id": str(number),
             "package": _token(name),
             "name": _token(target),
-            "hostname": _token(hostname),
+            "hostname": "localhost",
             "timestamp": datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
             "tests": str(len(results)),
             **{key: str(outcomes.count(key)) for key in _OUTCOMES},

@@ -227,15 +227,14 @@ def test_it_is_the_same_each_time() -> None:
 
 
 def test_one_question_is_written_as_words() -> None:
-    case = made((Message("user", (Text("2+2?"),)),), replied(Text("4")), group="maths")
+    case = made((Message("user", (Text("2+2?"),)),), replied(Text("4")))
     assert case.case == {
         "id": "my-case",
-        "conversation_id": "maths",
         "input": "2+2?",
         "expected_output": "4",
         "metadata": {"recorded": {"model": "m"}},
     }
-    assert read(case).group == "maths"
+    read(case)
     pictured = made((Message("user", (PICTURE,)),), replied(Text("4")))
     assert isinstance(pictured.case["input"], list)
 
@@ -372,10 +371,6 @@ def test_the_case_can_be_put_into_a_suite_that_is_there() -> None:
         b"# mine\ntests:\n  - id: old\n    input: hi\n    expected_output: ho\n", "suite.yaml", case.case
     )
     assert read_text(data.decode(), case).id == "my-case"
-
-
-def test_volatile_parts_can_be_left_as_they_are() -> None:
-    assert "vars" not in made(TALK, None, kinds=()).case
 
 
 ODD = st.sampled_from(

@@ -200,7 +200,6 @@ def argument_text(arguments: Json) -> str:
 
 
 _LIKE_A_MARKER = re.compile(r"^([ \t]*)(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
-_ESCAPED = re.compile(r"^([ \t]*)\\(\\*@\[[^\]\n]*\]:)", re.MULTILINE)
 
 
 def flat_question(
@@ -228,11 +227,6 @@ def flat_question(
 def escape_markers(text: str) -> str:
     """The text, with every line that looks like a marker escaped."""
     return _LIKE_A_MARKER.sub(r"\1\\\2", text)
-
-
-def unescape_markers(text: str) -> str:
-    """The words as they were."""
-    return _ESCAPED.sub(r"\1\2", text)
 
 
 def _words(message: CaseMessage | Message, files: Mapping[str, bytes], form: FileForm) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case_writer import KINDS, CaseWriter, Kind, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
 from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.model.comparison import of_message
 from sightline.model.json import Json, JsonObject
@@ -159,8 +159,6 @@ def make_case(
     mask: Callable[[str], str],
     *,
     from_turn: int | None = None,
-    kinds: tuple[Kind, ...] = KINDS,
-    group: str = "",
 ) -> MadeCase:
     """A case of one exchange, or of several of one conversation.
 
@@ -170,15 +168,13 @@ def make_case(
     if not exchanges:
         raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
     conversation = join_exchanges(exchanges)
-    placeholders = Placeholders(kinds)
+    placeholders = Placeholders()
     writer = CaseWriter(slug(name) or "case", mask, placeholders)
     content = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
     _tell(conversation, request, writer)
     case: JsonObject = {"id": slug(name) or "case"}
-    if group:
-        case["conversation_id"] = group
     if placeholders.variables:
         case["vars"] = dict(placeholders.variables)
     case |= content

@@ -337,12 +337,8 @@ class _Tests:
             return grader | {"type": kind, "schema": value.json}
         if kind in _AS_LIST:
             # The texts of a list from files keep the path of the one value, so they are read by their own nodes.
-            texts = (
-                ()
-                if value is None
-                else (as_tuple(self.findings.read(value, cast(type[str | tuple[str, ...]], Texts)) or ()))
-            )
-            return grader | {"type": kind, "value": [*texts]}
+            read = None if value is None else findings.read(value, cast(type[str | tuple[str, ...]], Texts))
+            return grader | {"type": kind, "value": [*as_tuple(read or ())]}
         if kind in _AS_VALUE:
             return grader | {"type": kind} | ({} if value is None else {"value": value.json})
         findings.wrong(keys.node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
