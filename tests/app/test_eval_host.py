@@ -18,8 +18,8 @@ from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
 from sightline.evals.service.cluster.bundle import pack_files
-from sightline.evals.service.cluster.fleet import Elsewhere
 from sightline.evals.service.cluster.host import HostLine, Opening
+from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
@@ -33,7 +33,7 @@ from sightline.evals.service.cluster.messages import (
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.parts import ToolCall
 from sightline.settings import Settings, Toolset
-from tests.cluster_stage import OURS, NearFleet, said
+from tests.cluster_stage import OURS, NearHostPool, said
 from tests.eval_stage import ACME, EvalStage, on_stage, suite_of, table
 from tests.loop_stage import calls, says
 from tests.running_stage import KEY, plays
@@ -61,7 +61,7 @@ SHOUTS = 'def shout(word: str) -> str:\n    """Shout."""\n    return word.upper(
 SHOUT = TargetSpec(name="shout", cli=CommandSpec(command="cat {PROMPT_FILE}; cat data/italy.txt"))
 
 
-def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = None) -> tuple[EvalStage, NearFleet]:
+def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = None) -> tuple[EvalStage, NearHostPool]:
     """The same stage, whose cases are run by hosts with engines of their own."""
 
     def opening(root: Path) -> Opening:
@@ -70,10 +70,10 @@ def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = Non
 
         return opened
 
-    fleet = NearFleet(opening, stage.root.parent / "hosts", size=size)
-    there = Elsewhere(fleet, stage.stage.hub.record, settings or Settings(), OURS)
+    host_pool = NearHostPool(opening, stage.root.parent / "hosts", size=size)
+    there = Elsewhere(host_pool, stage.stage.hub.record, settings or Settings(), OURS)
     environment = {"PATH": os.environ["PATH"], "ACME_KEY": KEY}
-    return EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment), fleet
+    return EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment), host_pool
 
 
 def laid(stage: EvalStage) -> None:
@@ -133,18 +133,18 @@ async def test_an_answer_that_one_host_has_had_is_not_asked_for_by_another(
 async def test_a_host_that_is_lost_in_the_middle_changes_nothing(stage: EvalStage, upstream: Upstream) -> None:
     laid(stage)
     here = await stage.run(SUITE, run="e_1", cache=False)
-    far, fleet = on_hosts(stage)
+    far, host_pool = on_hosts(stage)
     model = upstream.script[0]
 
     async def kills(talk: Talk) -> None:
         upstream.script = [model]
-        fleet.posts[0].lose()
+        host_pool.posts[0].lose()
         await model(talk)  # type: ignore[operator]
 
     upstream.script = [kills]
     there = await far.run(SUITE, run="e_2", cache=False)
     assert sorted(table(there)) == sorted(table(here))
-    assert len(fleet.posts) == 3
+    assert len(host_pool.posts) == 3
 
 
 @on_stage

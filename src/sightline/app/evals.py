@@ -50,7 +50,6 @@ from sightline.evals.core.run_state import EvalBegan, is_cached, read
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster.bundle import host_folder, unpack
-from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.evals.service.cluster.host import (
     FarLogbook,
     FarMemory,
@@ -60,6 +59,7 @@ from sightline.evals.service.cluster.host import (
     HostLine,
     recording,
 )
+from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, pack
 from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.evals.service.evaluation import Evaluation
@@ -99,7 +99,7 @@ def root_of(file: Path) -> Path:
 
 def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
     """The configuration with the providers that AgentV's file beside the suite defines for the targets of this run."""
-    known = known_targets(loaded, SuiteFiles(root), began.suite.file)
+    known = targets_for(loaded, SuiteFiles(root), began.suite.file)
     known.describe(began.suite)
     for spec in (*began.targets, *began.judges):
         if spec.name in known.names:
@@ -107,7 +107,7 @@ def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Co
     return with_targets(loaded, known)
 
 
-def known_targets(loaded: Configuration, files: SuiteFiles, suite: str) -> KnownTargets:
+def targets_for(loaded: Configuration, files: SuiteFiles, suite: str) -> KnownTargets:
     """The targets that a suite can name with this configuration."""
     return KnownTargets(loaded.catalog, loaded.settings.evals, loaded.environment, files, suite)
 
@@ -185,19 +185,19 @@ async def open_evaluation(
     Raises a Fault if the record cannot be opened, because the run could not be resumed. `cluster` is the address of a
     cluster that runs the cases; its machines send by themselves, because they cannot reach a server that listens on
     this machine's loopback."""
-    fleet = _fleet(cluster)
+    host_pool = _host_pool(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
-        server = None if fleet is not None else await running_server(folder, stack, apart=apart)
+        server = None if host_pool is not None else await running_server(folder, stack, apart=apart)
         there: Elsewhere | None = None
         if server is not None:
             engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
         else:
             engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
-            there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
+            there = None if host_pool is None else elsewhere(loaded, host_pool, hub.record, root)
         toolsets = toolsets_of(loaded)
         stack.push_async_callback(toolsets.close)
         runner = runner_of(loaded, engine, record.logbook, store=record)
@@ -206,11 +206,11 @@ async def open_evaluation(
         )
 
 
-def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
+def elsewhere(loaded: Configuration, host_pool: HostPool, record: Record, root: Path) -> Elsewhere:
     """The pool of other machines, with what they need of this configuration."""
     config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
     return Elsewhere(
-        fleet,
+        host_pool,
         record,
         loaded.settings,
         introduction(),
@@ -219,12 +219,12 @@ def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -
     )
 
 
-def _fleet(cluster: str) -> Fleet | None:
+def _host_pool(cluster: str) -> HostPool | None:
     if not cluster:
         return None
-    from sightline.evals.service.cluster.fleet import RayFleet, ray_address
+    from sightline.evals.service.cluster.host_pool import RayHostPool, ray_address
 
-    return RayFleet(ray_address(cluster), HostProcess, introduction(), import_ray)
+    return RayHostPool(ray_address(cluster), HostProcess, introduction(), import_ray)
 
 
 def import_ray() -> Any:

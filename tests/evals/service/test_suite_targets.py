@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.evals import drawing, known_targets, root_of
+from sightline.app.evals import drawing, root_of, targets_for
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import CommandSpec
@@ -48,7 +48,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
 
 
 def known(loaded: Configuration, tmp_path: Path) -> KnownTargets:
-    return known_targets(loaded, SuiteFiles(tmp_path), "evals/s.yaml")
+    return targets_for(loaded, SuiteFiles(tmp_path), "evals/s.yaml")
 
 
 def suite(tmp_path: Path, text: str) -> Suite:

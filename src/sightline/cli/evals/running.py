@@ -33,7 +33,7 @@ from sightline.evals.core.run_state import EvalState, RunOptions, budget_of, sel
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.service.eval_log import State
 from sightline.evals.service.evaluation import CasePreview, Evaluation, RunSnapshot
-from sightline.evals.service.progress import Progress, Telling
+from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.model.json import JsonObject
@@ -319,11 +319,11 @@ class _Command:
         async with self._open_evaluation(with_targets(plan.named.loaded, answering), plan.named.root) as evaluation:
             self.run = evaluation.make_id()
 
-            async def driven(on_progress: Telling) -> EvalState:
+            async def start(on_progress: ProgressListener) -> EvalState:
                 targets, judges = answering.targets, answering.judges
                 return await evaluation.run(plan.suite, targets, plan.options, on_progress, judges=judges, run=self.run)
 
-            return await self._driven(evaluation, driven)
+            return await self._drive(evaluation, start)
 
     async def continue_or_rerun(self, loaded: Configuration) -> int:
         """Resume a run, or rerun what did not pass."""
@@ -337,12 +337,12 @@ class _Command:
         options = RunOptions(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
         async with self._open_evaluation(grown, root) as evaluation:
 
-            async def continue_run(on_progress: Telling) -> EvalState:
+            async def continue_run(on_progress: ProgressListener) -> EvalState:
                 if self.arguments.resume:
                     return await evaluation.resume(self.run, on_progress, options)
                 return await evaluation.rerun(self.run, on_progress, options=options)
 
-            code = await self._driven(evaluation, continue_run)
+            code = await self._drive(evaluation, continue_run)
         self.exports.write()
         return code
 
@@ -354,7 +354,7 @@ class _Command:
             loaded, given.data, root, store=given.store, cluster=cluster, apart=given.apart, notice=say
         )
 
-    async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[EvalState]]) -> int:
+    async def _drive(self, evaluation: Evaluation, drive: Callable[[ProgressListener], Awaitable[EvalState]]) -> int:
         line = ProgressLine(time.monotonic, is_quiet=self.arguments.json)
         try:
             standing = await drive(line.update)

@@ -11,7 +11,7 @@ import msgspec
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_record
-from sightline.app.evals import known_targets, open_evaluation, root_of, secret_values, with_targets
+from sightline.app.evals import open_evaluation, root_of, secret_values, targets_for, with_targets
 from sightline.app.machine import SystemClock
 from sightline.catalog.choose import choose
 from sightline.cli.program import EXIT_FAILED
@@ -73,7 +73,7 @@ def one(path: Path, loaded: Configuration, root: Path | None = None) -> NamedSui
     root = root or root_of(place)
     file = place.relative_to(root).as_posix()
     files = SuiteFiles(root)
-    return NamedSuite(loaded, root, file, known_targets(loaded, files, file), files)
+    return NamedSuite(loaded, root, file, targets_for(loaded, files, file), files)
 
 
 def tell_problems(problems: Sequence[SuiteProblem]) -> None:

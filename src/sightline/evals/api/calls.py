@@ -45,7 +45,7 @@ from sightline.evals.core.run_state import EvalState, Key
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.service.evaluation import RunSnapshot
-from sightline.evals.service.progress import Progress, Telling
+from sightline.evals.service.progress import Progress, ProgressListener
 from sightline.evals.service.suite_files import sound, suite_in
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.message import Message
@@ -162,13 +162,13 @@ class Reruns:
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
 
-        async def driven(on_progress: Telling) -> EvalState:
+        async def start(on_progress: ProgressListener) -> EvalState:
             return await evaluation.run(suite, targets, options, on_progress, judges=began.judges, run=run)
 
-        await self._start(run, driven)
+        await self._start(run, start)
         return run
 
-    async def _start(self, run: str, drive: Callable[[Telling], Coroutine[object, object, EvalState]]) -> None:
+    async def _start(self, run: str, drive: Callable[[ProgressListener], Coroutine[object, object, EvalState]]) -> None:
         """Start driving a run, and wait until its start is stored or has failed."""
         if run in self._tasks:
             raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)

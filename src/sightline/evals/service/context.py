@@ -17,7 +17,7 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, is_cached
 from sightline.evals.service.answer_cache import AnswerCache, Answers
-from sightline.evals.service.cluster.fleet import Elsewhere
+from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub

@@ -41,7 +41,7 @@ from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
 from sightline.evals.service.eval_log import PREFIX, Brief, EvalLog, PastEvals, State
 from sightline.evals.service.model_target import ModelAccess, ModelTarget
-from sightline.evals.service.progress import Meter, Telling
+from sightline.evals.service.progress import Meter, ProgressListener
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
@@ -207,7 +207,7 @@ class Evaluation:
         suite: Suite,
         targets: Sequence[TargetSpec],
         options: RunOptions,
-        on_progress: Telling,
+        on_progress: ProgressListener,
         *,
         judges: Sequence[TargetSpec] = (),
         run: str = "",
@@ -229,7 +229,7 @@ class Evaluation:
         )
         return await self._drive(run or self.make_id(), EvalState(began), (began,), on_progress)
 
-    async def resume(self, run: str, on_progress: Telling, options: RunOptions | None = None) -> EvalState:
+    async def resume(self, run: str, on_progress: ProgressListener, options: RunOptions | None = None) -> EvalState:
         """Resume a run that is not being driven; existing results are kept.
 
         Of `options` only budget, workers, cache and approval may differ from those of the run.
@@ -238,7 +238,12 @@ class Evaluation:
         return await self._drive(run, standing, _options_change(standing, options), on_progress)
 
     async def rerun(
-        self, run: str, on_progress: Telling, *, keys: Sequence[Key] | None = None, options: RunOptions | None = None
+        self,
+        run: str,
+        on_progress: ProgressListener,
+        *,
+        keys: Sequence[Key] | None = None,
+        options: RunOptions | None = None,
     ) -> EvalState:
         """Rerun these cases, or by default all that did not pass, and whatever is left. Earlier results stay in the
         log.
@@ -294,7 +299,9 @@ class Evaluation:
 
     # --- parts ---
 
-    async def _drive(self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: Telling) -> EvalState:
+    async def _drive(
+        self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: ProgressListener
+    ) -> EvalState:
         """Open the worker, store the first facts, and run all cases that are left."""
 
         def on_write(fact: EvalFact) -> None:

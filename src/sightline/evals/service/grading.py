@@ -63,7 +63,7 @@ class ProxyQuestion:
 
 
 Ask: TypeAlias = Callable[[ProxyQuestion], Awaitable[Judged]]
-_Told: TypeAlias = tuple[int, JsonObject]
+_Response: TypeAlias = tuple[int, JsonObject]
 
 
 class ModelProxy:
@@ -116,7 +116,7 @@ class ModelProxy:
             self._serving.discard(task)
             writer.close()
 
-    async def _answer(self, request: "_Request") -> _Told:
+    async def _answer(self, request: "_Request") -> _Response:
         if not hmac.compare_digest(request.token, f"Bearer {self._token}".encode()):
             return _wrong(401, "Unauthorized")
         match request.method, request.path:
@@ -136,7 +136,7 @@ class ModelProxy:
             case _:
                 return _wrong(404, "Not found")
 
-    async def _invoke(self, body: bytes, *, is_batch: bool) -> _Told:
+    async def _invoke(self, body: bytes, *, is_batch: bool) -> _Response:
         try:
             value = decode(body)
             listed = _batch(value) if is_batch else [value]
@@ -199,7 +199,7 @@ class _Request:
         self.is_complete = True
 
 
-async def _read(reader: asyncio.StreamReader) -> "_Request | _Told":
+async def _read(reader: asyncio.StreamReader) -> "_Request | _Response":
     """Read the one request of a connection, or return an error response."""
     request, size = _Request(), 0
     parser = HttpRequestParser(request)
@@ -235,7 +235,7 @@ def _refusal(words: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, words)
 
 
-def _wrong(status: int, words: str) -> _Told:
+def _wrong(status: int, words: str) -> _Response:
     return status, {"error": words}
 
 

@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     last: CaseResult | None = None
 
 
-Telling: TypeAlias = Callable[[Progress], None]
+ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 class Meter:
@@ -40,7 +40,7 @@ class Meter:
     def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
         self._of = len(standing.keys)
-        self._purse = spending
+        self._spending = spending
         self._elapsed = elapsed
         self._began = elapsed()
         self._fresh = 0
@@ -63,8 +63,8 @@ class Meter:
             run=self._run,
             done=self._done,
             of=self._of,
-            cost=self._purse.spent,
-            cost_unknown=self._purse.unknown,
+            cost=self._spending.spent,
+            cost_unknown=self._spending.unknown,
             rate=rate,
             seconds=seconds,
             left_s=(self._of - self._done) / rate if rate else None,

@@ -8,8 +8,8 @@ from sightline.errors import Code
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster import home as home_module
 from sightline.evals.service.cluster import pool as attendant_module
-from sightline.evals.service.cluster.fleet import LostError
 from sightline.evals.service.cluster.home import Home, HostService
+from sightline.evals.service.cluster.host_pool import LostError
 from sightline.evals.service.cluster.messages import (
     Admit,
     Append,
@@ -42,7 +42,7 @@ from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
-from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
+from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed
 from tests.eval_stage import EvalStage, on_stage, play
 from tests.evals.service.cluster.test_host import BEGIN, KEY
 from tests.upstream import Upstream
@@ -235,10 +235,10 @@ class Attended:
         self.kin = ProcessTree(stage)
         self.worker = worker
         self.lost = self.freed = 0
-        self.fleet = NearFleet(lambda _root: opens(worker), stage.root / "hosts")
+        self.host_pool = NearHostPool(lambda _root: opens(worker), stage.root / "hosts")
 
     async def begun(self) -> tuple[HostHandle, NearPost]:
-        post = await self.fleet.hire()
+        post = await self.host_pool.start_host()
         attendant = HostHandle(post, self.kin.home, self._lose, self._free)
         await attendant.begin(BEGIN)
         return attendant, post

@@ -11,14 +11,14 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, Key, RunOptions, read
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import pool as pool_module
-from sightline.evals.service.cluster.fleet import Elsewhere, Needs
 from sightline.evals.service.cluster.host import Opening
+from sightline.evals.service.cluster.host_pool import Elsewhere, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, Keys, for_host
 from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterOrders, ClusterWorker, open_worker
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.target import Spending
 from sightline.settings import Settings
-from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
+from tests.cluster_stage import OURS, FakeWorker, NearHostPool, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, on_stage
 from tests.evals.service.cluster.test_home import ProcessTree
 from tests.evals.service.cluster.test_host import BEGIN
@@ -33,12 +33,12 @@ class Cluster:
     def __init__(self, stage: EvalStage, act: Act | None = None, **more: Any) -> None:
         self.workers: list[FakeWorker] = []
         self.act = act
-        self.fleet = NearFleet(self._opening, stage.root / "hosts", **more)
+        self.host_pool = NearHostPool(self._opening, stage.root / "hosts", **more)
         began = EvalBegan(suite=stage.suite(), targets=(ACME, TargetSpec(name="parrot", mock="x")))
         self.own = FakeWorker()
         self.kin = ProcessTree(stage)
         self.pool = ClusterWorker(
-            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.fleet, self.kin.home, self.own
+            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.host_pool, self.kin.home, self.own
         )
 
     def _opening(self, _root: Path) -> Opening:
@@ -73,21 +73,21 @@ async def test_cases_are_shared_out_and_those_that_need_nobody_stay_here(stage: 
     await cluster.pool.run(("france", "parrot", 0))
     assert cluster.own.ran == [("france", "parrot", 0)]
     await cluster.pool.close()
-    assert all(post.is_ended for post in cluster.fleet.posts)
-    assert not cluster.fleet.is_open
+    assert all(post.is_ended for post in cluster.host_pool.posts)
+    assert not cluster.host_pool.is_open
 
 
 @on_stage
 async def test_a_case_of_a_lost_host_is_run_on_another_and_the_host_is_replaced(stage: EvalStage) -> None:
     async def act(cluster: Cluster, number: int, _key: Key) -> None:
         if number == 0:
-            cluster.fleet.posts[0].lose()
+            cluster.host_pool.posts[0].lose()
             await asyncio.Event().wait()
 
     cluster = Cluster(stage, act, size=1)
     await cluster.open()
     result = await cluster.pool.run(FRANCE)
-    assert (result.status, len(cluster.fleet.posts)) == ("ok", 2)
+    assert (result.status, len(cluster.host_pool.posts)) == ("ok", 2)
     await cluster.pool.close()
 
 
@@ -95,7 +95,7 @@ async def test_a_case_of_a_lost_host_is_run_on_another_and_the_host_is_replaced(
 async def test_a_case_that_takes_every_host_with_it_is_given_up_with_the_reason(stage: EvalStage) -> None:
     async def act(cluster: Cluster, number: int, key: Key) -> None:
         if key == FRANCE:
-            cluster.fleet.posts[number].lose()
+            cluster.host_pool.posts[number].lose()
             await asyncio.Event().wait()
 
     cluster = Cluster(stage, act)
@@ -111,12 +111,12 @@ async def test_a_case_that_takes_every_host_with_it_is_given_up_with_the_reason(
 async def test_hosts_that_end_again_and_again_end_the_run(stage: EvalStage) -> None:
     cluster = Cluster(stage, size=1)
     await cluster.open()
-    cluster.fleet.hired = NearPost.lose
-    cluster.fleet.posts[0].lose()
+    cluster.host_pool.hired = NearPost.lose
+    cluster.host_pool.posts[0].lose()
     with pytest.raises(Fault, match="hosts of near://here end again and again") as caught:
         await cluster.pool.run(FRANCE)
     assert caught.value.code is Code.NETWORK
-    assert len(cluster.fleet.posts) == 1 + MOST_HOSTS
+    assert len(cluster.host_pool.posts) == 1 + MOST_HOSTS
     await cluster.pool.close()
 
 
@@ -136,7 +136,7 @@ async def test_other_programs_on_the_cluster_are_named_before_keys_are_told(
         await cluster.open()
     await cluster.pool.close()
     assert [worker.ran for worker in cluster.workers] == [[], []]
-    assert all(post.is_ended for post in cluster.fleet.posts)
+    assert all(post.is_ended for post in cluster.host_pool.posts)
 
 
 @on_stage
@@ -145,13 +145,13 @@ async def test_a_cluster_without_room_is_not_waited_for_without_end(
 ) -> None:
     monkeypatch.setattr(pool_module, "FIRST_HOST", 0.01)
 
-    class Full(NearFleet):
-        async def hire(self) -> NearPost:
+    class Full(NearHostPool):
+        async def start_host(self) -> NearPost:
             await asyncio.Event().wait()
             raise AssertionError
 
     cluster = Cluster(stage)
-    full = Full(cluster.fleet.opening, stage.root)
+    full = Full(cluster.host_pool.opening, stage.root)
     orders = ClusterOrders(BEGIN, OURS, frozenset())
     began = EvalBegan(suite=stage.suite(), targets=(ACME,))
     pool = ClusterWorker(began, orders, full, cluster.kin.home, cluster.own)
@@ -168,15 +168,15 @@ class Hired:
     """A stage whose cases are run on near hosts. `begun` is what the first of them was told."""
 
     def __init__(self, stage: EvalStage, **more: object) -> None:
-        self.fleet = NearFleet(lambda _root: opens(FakeWorker()), stage.root.parent / "hosts")
-        self.fleet.hired = self._overhear
-        there = Elsewhere(self.fleet, stage.stage.hub.record, Settings(), OURS, "conf/sightline.toml", **more)  # type: ignore[arg-type]
+        self.host_pool = NearHostPool(lambda _root: opens(FakeWorker()), stage.root.parent / "hosts")
+        self.host_pool.hired = self._overhear
+        there = Elsewhere(self.host_pool, stage.stage.hub.record, Settings(), OURS, "conf/sightline.toml", **more)  # type: ignore[arg-type]
         environment = {"PATH": "/bin", "ACME_KEY": "sk-1", "PASSED": "yes", "TOKEN": "t", "OTHER": "no"}
         self.stage = EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment)
         self.began: list[bytes] = []
 
     def _overhear(self, post: NearPost) -> None:
-        if len(self.fleet.posts) > 1:
+        if len(self.host_pool.posts) > 1:
             return
         told = post.host.receive
 
@@ -229,7 +229,7 @@ async def test_the_suites_own_number_of_cases_at_once_holds_for_the_whole_cluste
 async def test_targets_that_ask_nobody_need_no_cluster(stage: EvalStage) -> None:
     hired = Hired(stage)
     assert await hired.widths(MOCK) == {"parrot": 8}
-    assert hired.fleet.posts == []
+    assert hired.host_pool.posts == []
 
 
 @on_stage
@@ -237,7 +237,7 @@ async def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(stage:
     hired = Hired(stage)
     with pytest.raises(Fault, match="the prices of other are not known"):
         await hired.widths(TargetSpec(name="other", model="acme/other"), PROGRAM, budget=1.0)
-    assert hired.fleet.posts == []
+    assert hired.host_pool.posts == []
 
 
 @on_stage
@@ -247,5 +247,5 @@ async def test_nobody_judges_out_of_a_record_that_is_not_there(stage: EvalStage)
     judged = TargetSpec(name="judged", model="acme/m", judge="past")
     with pytest.raises(Fault, match="past judges out of the record, which a cluster does not have"):
         await hired.widths(past, judged)
-    assert hired.fleet.posts == []
+    assert hired.host_pool.posts == []
     assert await hired.widths(past, ACME) == {"past": 16, "acme": 16}

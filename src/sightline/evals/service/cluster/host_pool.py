@@ -27,7 +27,7 @@ class RemoteHost(Protocol):
         """The host's `Introduction`, encoded."""
 
     async def unpack(self) -> None:
-        """Ask the host to unpack the files that `Fleet.open` was given."""
+        """Ask the host to unpack the files that `HostPool.open` was given."""
 
     async def tell(self, data: bytes) -> None:
         """Send a batch of messages."""
@@ -39,7 +39,7 @@ class RemoteHost(Protocol):
         """Kill the host's process, which may have ended already."""
 
 
-class Fleet(Protocol):
+class HostPool(Protocol):
     """A cluster on which hosts can be started."""
 
     @property
@@ -50,7 +50,7 @@ class Fleet(Protocol):
         """Connect, and make these files available to hosts. Returns how many hosts there is room for. Raises a fault if
         the cluster cannot be reached or lacks what is needed."""
 
-    async def hire(self) -> RemoteHost:
+    async def start_host(self) -> RemoteHost:
         """Start another host once there is room. Raises a fault if it cannot be started."""
 
     async def close(self) -> None:
@@ -71,7 +71,7 @@ class Elsewhere:
     """Where cases are run if not in this process. `record` stores the entries that hosts send, `ours` is this process's
     introduction, `config` is the path of the configuration file relative to the suites' folder."""
 
-    fleet: Fleet
+    host_pool: HostPool
     record: Record
     settings: Settings
     ours: Introduction
@@ -139,7 +139,7 @@ def ray_address(text: str) -> RayAddress:
     return RayAddress(parts.hostname, port, int(most[0]) if most else None)
 
 
-class RayFleet:
+class RayHostPool:
     """Hosts as Ray actors of the class `host` with one CPU each. They end when this process ends. `ours` is this
     process's introduction."""
 
@@ -179,10 +179,10 @@ class RayFleet:
         size = max(1, int(resources.get("CPU", 1)))
         return min(size, self._address.most or size)
 
-    async def hire(self) -> "RayPost":
+    async def start_host(self) -> "RayHost":
         """Start another actor."""
         try:
-            return RayPost(self, await self._apart(lambda: self._actor_class().remote()))
+            return RayHost(self, await self._apart(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -297,32 +297,32 @@ class RayFleet:
         return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline, or an older one", hint=hint)
 
 
-class RayPost:
+class RayHost:
     """One host: a Ray actor."""
 
-    def __init__(self, fleet: RayFleet, actor: Any) -> None:
-        self._fleet = fleet
+    def __init__(self, host_pool: RayHostPool, actor: Any) -> None:
+        self._host_pool = host_pool
         self._actor = actor
 
     async def introduce(self) -> bytes:
         """The versions and the name of this process, encoded."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.introduce.remote()))
+        return bytes(await self._host_pool.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
         """Have it unpack our files."""
-        await self._fleet.call_actor(lambda: self._actor.unpack.remote(self._fleet.files()))
+        await self._host_pool.call_actor(lambda: self._actor.unpack.remote(self._host_pool.files()))
 
     async def tell(self, data: bytes) -> None:
         """Send it a batch."""
-        await self._fleet.call_actor(lambda: self._actor.tell.remote(data))
+        await self._host_pool.call_actor(lambda: self._actor.tell.remote(data))
 
     async def listen(self) -> bytes:
         """Wait for its next batch."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.listen.remote()))
+        return bytes(await self._host_pool.call_actor(lambda: self._actor.listen.remote()))
 
     async def end(self) -> None:
         """End its process."""
-        await self._fleet.kill_actor(self._actor)
+        await self._host_pool.kill_actor(self._actor)
 
 
 def _not_installed() -> Fault:
