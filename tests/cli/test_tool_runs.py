@@ -13,6 +13,8 @@ from sightline.agent.core.rounds import FinishedRun, Round, Why
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.approvers import Judging
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.app.configuration import configuration
 from sightline.app.tools import open_runner, open_tools, parse_tools
 from sightline.catalog.choose import choose
@@ -266,17 +268,16 @@ def left(desk: ToolDesk, origin: JsonObject | None = None, policy: Policy | None
                 runner.leave(name)
                 return True
 
+            new = NewRun(
+                Prompt((Message("user", (Text("Add."),)),)),
+                choice,
+                RunPlan(dialect=choice.dialect, policy=policy or Policy()),
+                "ask",
+                name,
+                {"kind": "ask", **wanted.origin} if origin is None else origin,
+            )
             with pytest.raises(Fault, match="was left"):
-                await runner.run(
-                    Prompt((Message("user", (Text("Add."),)),)),
-                    choice,
-                    RunPlan(dialect=choice.dialect, policy=policy or Policy()),
-                    tools,
-                    Judging(judge),
-                    session="ask",
-                    run=name,
-                    origin={"kind": "ask", **wanted.origin} if origin is None else origin,
-                )
+                await runner.run(new, RunParticipants(tools, Judging(judge)))
         await tools.close()
         return name
 

@@ -12,6 +12,8 @@ from sightline.agent.core.limits import Reached, RunLimits, total_usage
 from sightline.agent.core.rounds import Round, Why
 from sightline.agent.core.run import RunPlan
 from sightline.agent.service.approvers import Approval, Judging, deny_unattended
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
@@ -99,17 +101,11 @@ async def run_async(
         run_hooks = await _hooks(hooks, equipment, loaded, stack)
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
+        plan = RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits())
+        approver = Judging(approve or deny_unattended)
         ended = await runner.run(
-            asked,
-            choice,
-            RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits()),
-            together(equipment),
-            Judging(approve or deny_unattended),
-            hooks=run_hooks,
-            session=SESSION,
-            run=name,
-            on_event=heard,
-            origin={"kind": ORIGIN},
+            NewRun(asked, choice, plan, SESSION, name, {"kind": ORIGIN}),
+            RunParticipants(together(equipment), approver, run_hooks, heard or (lambda _event: None)),
         )
     if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
         raise ended.reply.fault

@@ -94,6 +94,7 @@ async def _run(
 ) -> int:
     from sightline.agent.core.approval import ApprovalRule
     from sightline.agent.core.run import RunPlan
+    from sightline.agent.service.runner import NewRun
     from sightline.agent.service.toolsets import KeptRules
     from sightline.agent.tools.tools import together
     from sightline.app.tools import open_runner
@@ -132,19 +133,8 @@ async def _run(
                 is_json=arguments.json,
                 is_silent=arguments.requests,
             )
-            work = runner.run(
-                prompt,
-                choice,
-                RunPlan(dialect=choice.dialect, policy=policy),
-                together([tools, scripted]),
-                approver_of(typing, driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes),
-                session="harness",
-                hooks=tools.hooks,
-                run=run,
-                on_event=driving.view.on_event,
-                on_recorded=driving.view.on_recorded,
-                on_fact=driving.on_fact,
-                watcher=driving.view,
-                origin={"kind": "harness"},
-            )
-            return await driving.through(work)
+            approver = approver_of(typing, driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
+            plan = RunPlan(dialect=choice.dialect, policy=policy)
+            new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
+            participants = driving.participants(together([tools, scripted]), approver, tools.hooks)
+            return await driving.through(runner.run(new, participants))

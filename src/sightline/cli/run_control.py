@@ -12,8 +12,12 @@ from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFa
 from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
+from sightline.agent.service.approvers import Approver
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import RunShown
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.tools import Tools
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
 from sightline.cli.keyboard import Keyboard
@@ -216,6 +220,11 @@ class Driving:
             say(self._title)
         self._has_begun = True
         self.view.on_fact(fact)
+
+    def participants(self, tools: Tools, approver: Approver, hooks: Hooks | None) -> RunParticipants:
+        """What takes part in this run: these, and the view that shows it."""
+        view = self.view
+        return RunParticipants(tools, approver, hooks, view.on_event, view.on_recorded, self.on_fact, view)
 
     def leave(self) -> None:
         """Stop after the current step, so that the run can be resumed."""

@@ -14,6 +14,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Interrupted, Judging, deny_unattended
+from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, data_folder
@@ -257,22 +258,9 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
                     driving = Driving(
                         runner, run, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json
                     )
-                    work = runner.run(
-                        prompt,
-                        choice,
-                        plan,
-                        tools,
-                        approver_of(typing, driving, tools, kept, says_yes=arguments.yes),
-                        session="ask",
-                        hooks=tools.hooks,
-                        run=run,
-                        on_event=driving.view.on_event,
-                        on_recorded=driving.view.on_recorded,
-                        on_fact=driving.on_fact,
-                        watcher=driving.view,
-                        origin={"kind": "ask", **wanted.origin},
-                    )
-                    return await driving.through(work)
+                    approver = approver_of(typing, driving, tools, kept, says_yes=arguments.yes)
+                    new = NewRun(prompt, choice, plan, "ask", run, {"kind": "ask", **wanted.origin})
+                    return await driving.through(runner.run(new, driving.participants(tools, approver, tools.hooks)))
 
     return asyncio.run(ran())
 

@@ -472,7 +472,7 @@ export interface EvalBrief {
   summary: TargetFigures[];
 }
 
-/** A run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop it. `file_sha256` is the hash of the suite's file at the start. */
+/** A whole run. `version` counts its facts, `why` is how it ended. `is_here` means that this server drives it and can stop it. `file_sha256` is the hash of the suite's file at the start. */
 export interface EvalShown {
   run: string;
   name: string;

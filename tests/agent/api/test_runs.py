@@ -15,6 +15,8 @@ from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall as ToolUse
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.agent.service.toolsets import KeptRule, KeptRules, Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
@@ -55,9 +57,10 @@ class Desk:
 
     def begin(self, wanted: RunPlan, **more: Any) -> "asyncio.Task[FinishedRun]":
         """A run that asks the page."""
-        settings: dict[str, Any] = {"session": "s", "run": "r_1", "origin": {"toolsets": ["mine"]}, **more}
+        settings: dict[str, Any] = {"id": "r_1", "origin": {"toolsets": ["mine"]}, **more}
         runner, stage = self.stage.runner, self.stage
-        work = runner.run(stage.prompt(), stage.choice, wanted, stage.tools, **settings)
+        new = NewRun(stage.prompt(), stage.choice, wanted, "s", **settings)
+        work = runner.run(new, RunParticipants(stage.tools, runner.questions))
         return asyncio.get_running_loop().create_task(work)
 
 

@@ -9,6 +9,8 @@ from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, To
 from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.agent.service.shapes import ApprovePending, ConfirmPending, MidFlightPending, RunShown
 from sightline.catalog.facts import Model
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall
@@ -73,9 +75,8 @@ async def test_a_round_that_failed_says_why(stage: RunStage, upstream: Upstream)
 async def test_a_call_that_waits_for_a_person_is_shown_as_pending(stage: RunStage, upstream: Upstream) -> None:
     upstream.script = [plays(calls(count('"1"', "a"), ToolCall("u", "unheard_of", "{}"))), plays(says())]
     watch = stage.hub.watch()
-    task = asyncio.ensure_future(
-        stage.runner.run(stage.prompt(), stage.choice, plan(policy=Policy()), stage.tools, session="s", run="r_1")
-    )
+    new = NewRun(stage.prompt(), stage.choice, plan(policy=Policy()), "s", "r_1")
+    task = asyncio.ensure_future(stage.runner.run(new, RunParticipants(stage.tools, stage.runner.questions)))
     assert (await news(watch, "waiting"))[-1][1] == "waiting"
     shown = await stage.runner.show("r_1")
     assert isinstance(shown.pending, ApprovePending)

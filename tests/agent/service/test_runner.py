@@ -8,6 +8,8 @@ from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RunBegan
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
+from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.runner import NewRun
 from sightline.catalog.compose import Prompt
 from sightline.catalog.provider import Route
 from sightline.errors import CancelReason, Code, Fault
@@ -96,11 +98,8 @@ async def test_a_run_that_is_taken_up_goes_by_the_route_that_it_took(stage: RunS
     route = Route(provider="acme", system="merge_all")
     messages = tuple(Message(role, (Text(f"{role} {n}"),)) for n, role in enumerate(("user", "system", "user")))
     stage.person.waits = asyncio.Event()
-    first = stage.runner.run(
-        Prompt(messages), replace(stage.choice, route=route), plan(policy=Policy()), stage.tools, stage.person,
-        session="s", run="r_1",
-    )  # fmt: skip
-    task = asyncio.ensure_future(first)
+    new = NewRun(Prompt(messages), replace(stage.choice, route=route), plan(policy=Policy()), "s", "r_1")
+    task = asyncio.ensure_future(stage.runner.run(new, RunParticipants(stage.tools, stage.person)))
     await stage.person.is_asked.wait()
     await stage.runner.leave_all()
     assert task.cancelled()

@@ -24,9 +24,9 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
-from sightline.evals.service.progress import Telling
 from sightline.exchange.answer_reading import EventObserver
 from sightline.exchange.memory import Memory
+from sightline.exchange.recorder import FactObserver
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool
@@ -153,7 +153,7 @@ class Handy:
             raise Fault(Code.CONFIG, "there is no such toolset")
         return (FunctionTool("grab"),)
 
-    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: Telling) -> AnswerResult:
+    async def answer(self, wanted: AnswerRequest, heard: EventObserver, noted: FactObserver) -> AnswerResult:
         raise AssertionError
 
 

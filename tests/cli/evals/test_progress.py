@@ -11,8 +11,7 @@ import termios
 
 import pytest
 
-from sightline.cli.evals.progress import ProgressLine, clock_time, line_of
-from sightline.cli.evals.running import Interrupts
+from sightline.cli.evals.running import Interrupts, ProgressLine, clock_time, line_of
 from sightline.evals.service.progress import Progress
 
 

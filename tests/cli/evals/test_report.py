@@ -10,9 +10,8 @@ from sightline.cli.evals.report import (
     resume_command,
     table,
 )
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
-from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, fold_facts
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions, fold_facts
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from sightline.cli.evals import running
-from sightline.cli.evals.exporting import NAMES, Exports
-from sightline.cli.program import main, parser
+from sightline.cli.evals.report import NAMES, Exports
+from sightline.cli.program import main
 from sightline.errors import Fault
 from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
 from sightline.evals.core.suite import Case, Suite
@@ -22,21 +22,6 @@ from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, row
 from tests.upstream import Upstream, answer
-
-
-def test_every_command_has_its_module() -> None:
-    words = {
-        "run": ["s.yaml"],
-        "validate": ["s.yaml"],
-        "preview": ["s.yaml", "a"],
-        "show": [],
-        "compare": ["a", "b"],
-        "import": ["p.yaml"],
-        "make": ["x_1"],
-    }
-    for name, more in words.items():
-        arguments = parser().parse_args(["eval", name, *more])
-        assert (arguments.eval_command, callable(arguments.run)) == (name, True)
 
 
 def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -444,10 +429,10 @@ def test_a_form_that_nobody_wants_is_not_made(tmp_path: Path, monkeypatch: pytes
     def unwanted(*_words: object, **_more: object) -> bytes:
         raise AssertionError
 
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_junit", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_junit", unwanted)
     exports = Exports(jsonl=str(tmp_path / "r.jsonl"))
     exports.add(standing(row("c1", 1.0)))
     exports.write()
-    monkeypatch.setattr("sightline.cli.evals.exporting.to_jsonl", unwanted)
+    monkeypatch.setattr("sightline.cli.evals.report.to_jsonl", unwanted)
     Exports().write()
     assert [each.name for each in tmp_path.iterdir()] == ["r.jsonl"]

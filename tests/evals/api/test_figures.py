@@ -1,10 +1,9 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.figures import brief, compare_runs, figures, trend_of, whole, within
-from sightline.evals.core.options import RunOptions
+from sightline.evals.api.showing import brief, compare_runs, figures, trend_of, whole, within
 from sightline.evals.core.result import CaseObservation, CaseResult
-from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, fold_facts
+from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, RunOptions, fold_facts
 from sightline.evals.core.statistics.intervals import Interval
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import summarize

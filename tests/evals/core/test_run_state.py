@@ -1,7 +1,6 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.options import RunOptions
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, Status, ToolUse, Verdict
 from sightline.evals.core.run_state import (
     NOT_RUN,
@@ -14,6 +13,7 @@ from sightline.evals.core.run_state import (
     EvalTaken,
     Key,
     Reopened,
+    RunOptions,
     Schedule,
     fold_facts,
     has_passed,

@@ -1,10 +1,9 @@
-import msgspec
 import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
-from sightline.evals.core.options import (
+from sightline.evals.core.run_state import (
     DEFAULT_WORKERS,
     RunOptions,
     budget_of,
@@ -17,22 +16,13 @@ from sightline.evals.core.options import (
     trials_of,
     workers_of,
 )
-from sightline.evals.core.suite import Case, CaseMessage, Execution, FileSegment, Suite, SuitePlace, TextSegment, Trials
+from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 
 
 def test_a_place_is_file_line_and_column() -> None:
     assert str(SuitePlace("suite.yaml", 3, 7)) == "suite.yaml:3:7"
-
-
-def test_a_place_without_a_line_is_the_file() -> None:
     assert str(SuitePlace("suite.yaml")) == "suite.yaml"
-
-
-def test_a_suite_is_read_back_as_it_was_written() -> None:
-    message = CaseMessage(role="user", segments=(TextSegment("look"), FileSegment("a.md", "docs/a.md")))
-    suite = Suite(name="s", cases=(Case(id="a", messages=(message,)),))
-    assert msgspec.json.decode(msgspec.json.encode(suite), type=Suite) == suite
 
 
 RUNS = CommandSpec(command="agent {PROMPT}")

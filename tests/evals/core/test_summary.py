@@ -1,8 +1,9 @@
 import pytest
 
+from sightline.evals.core.comparison import TrendRun, trends
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.intervals import wilson_interval
-from sightline.evals.core.summary import Amount, TargetSummary, TrendRun, amount_of, costs_of, summarize, trends
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.model.usage import Usage
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row

@@ -38,7 +38,7 @@ from sightline.agent.service.round_sender import (
     is_forgotten,
     recall_reply,
 )
-from sightline.agent.service.run_log import RunLog, conversation_of
+from sightline.agent.service.run_log import FactListener, RunLog, conversation_of
 from sightline.agent.service.shapes import RunPaused
 from sightline.agent.service.tool_calls import CallApproval, HookPoints, ToolRunner, refusal_fault
 from sightline.agent.tools.hooks import Hooks
@@ -116,14 +116,15 @@ class RunnerContext:
 
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
-    """What takes part in one run: its tools, the approver, its hooks, the listener to events of the answer, the
-    listener to facts of its exchanges, the watcher, and the gate of its requests."""
+    """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
+    of its exchanges and to its own facts, the watcher, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
-    hooks: Hooks | None
-    on_event: EventObserver
+    hooks: Hooks | None = None
+    on_event: EventObserver = lambda _event: None
     on_recorded: FactObserver | None = None
+    on_fact: FactListener | None = None
     watcher: Watcher | None = None
     gate: RunGate | None = None
 

@@ -14,9 +14,10 @@ from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_answer import ToolOpener
-from sightline.agent.service.runner import Runner
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import KeptRules
 from sightline.errors import Code, Fault
 from sightline.exchange.answer_reading import EventObserver
@@ -168,29 +169,32 @@ class ToolAnswerer(Answerer):
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)
         rules = (*tools.rules, *(each.rule for each in kept))
-        work = self.runner.run(
+        new = NewRun(
             prepared.request,
             prepared.choice,
             RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
-            tools,
-            hooks=tools.hooks,
-            session=SESSION,
-            run=run,
-            on_event=on_event,
-            on_recorded=on_recorded,
-            is_stepping=wanted.step,
-            opening=Opening(
-                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
-            ),
+            SESSION,
+            run,
             origin={
                 "kind": "chat",
                 "pair": wanted.pair,
                 "toolsets": list(wanted.toolsets),
                 "conversation": wanted.conversation,
             },
-            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
+            opening=Opening(
+                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
+            ),
+            is_stepping=wanted.step,
         )
-        return answer_result_of(await self._driven(run, work), run)
+        participants = RunParticipants(
+            tools,
+            self.runner.questions,
+            tools.hooks,
+            on_event,
+            on_recorded,
+            lambda fact: self._on_fact(run, fact, wanted.went),
+        )
+        return answer_result_of(await self._driven(run, self.runner.run(new, participants)), run)
 
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver

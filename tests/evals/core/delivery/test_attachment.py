@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.attachment import (
+from sightline.evals.core.delivery.content import (
     Guidelines,
     block,
     file_part,

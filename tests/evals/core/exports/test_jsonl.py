@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.exports.jsonl import ResultLines, read_jsonl, to_jsonl, to_line
+from sightline.evals.core.exports import ResultLines, read_jsonl, to_jsonl, to_line
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score, ToolUse
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult

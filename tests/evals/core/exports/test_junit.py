@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.exports.junit import to_junit
+from sightline.evals.core.exports import to_junit
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.graders.command import checks_of, from_command, from_value, score_of
-from sightline.evals.core.graders.finding import Grading
-from sightline.evals.core.graders.steps import CallPython, Execute, Executed, Judged, NeedFile, Returned
+from sightline.evals.core.graders.finding import CallPython, Execute, Executed, Grading, Judged, NeedFile, Returned
 from sightline.evals.core.result import Check
 from sightline.evals.core.suite import CaseMessage, FileSegment
 from sightline.model.json import Json

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.evals.core.graders.steps import Execute, Executed, FileContent, Judge, NeedFile, Returned
+from sightline.evals.core.graders.finding import Execute, Executed, FileContent, Judge, NeedFile, Returned
 from sightline.model.json import Json
 from tests.grading_stage import BROKEN, says, seen, spec, told, words
 

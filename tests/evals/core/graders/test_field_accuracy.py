@@ -2,8 +2,16 @@ from datetime import date
 
 import pytest
 
-from sightline.evals.core.graders.expectation import ABSENT, alike, describe_json, value_at
-from sightline.evals.core.graders.field_accuracy import DEFAULT_FORMATS, day_of, is_format, number_of
+from sightline.evals.core.graders.expectation import (
+    ABSENT,
+    DEFAULT_FORMATS,
+    alike,
+    day_of,
+    describe_json,
+    is_format,
+    number_of,
+    value_at,
+)
 from sightline.evals.core.graders.finding import Grading
 from sightline.model.json import Json
 from sightline.wire.jsontext import encode

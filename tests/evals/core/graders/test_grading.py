@@ -4,12 +4,18 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import (
-    DEFAULT_THRESHOLD,
+    Executed,
+    FileContent,
     GraderFinding,
     Grading,
     GradingSubject,
+    Judge,
+    NeedFile,
+    StepFailed,
+    ask,
     at_once,
     combine_scores,
+    file_text,
     finding_without_score,
     floor_of,
     is_sunk,
@@ -17,11 +23,10 @@ from sightline.evals.core.graders.finding import (
     of_one,
     reaches,
     score_of,
-    share,
+    unfit,
 )
 from sightline.evals.core.graders.grade import GRADERS, NOT_HELD, as_one, check_graders, grade, prepare, together
-from sightline.evals.core.graders.grader import kind_of, name_of, prepare_grader, run_grader
-from sightline.evals.core.graders.steps import Executed, FileContent, Judge, NeedFile, StepFailed, ask, file_text, unfit
+from sightline.evals.core.graders.grader import name_of, prepare_grader, run_grader
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, ToolUse, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
 from sightline.model.usage import Usage
@@ -51,18 +56,6 @@ def test_a_file_that_cannot_be_read_is_told_by_name(data: bytes | None, words: s
     assert isinstance(failed, StepFailed)
     assert failed.fault.message == words
     assert driven(file_text("a.md"), [BROKEN])[0] is BROKEN
-
-
-def test_what_is_graded_are_the_words_of_the_answer() -> None:
-    assert GradingSubject(CaseObservation(text="four"), Grading()).text == "four"
-
-
-def test_a_case_that_says_nothing_passes_from_four_fifths_on() -> None:
-    assert Grading().threshold == DEFAULT_THRESHOLD == 0.8
-
-
-def test_older_suites_write_underscores() -> None:
-    assert kind_of("llm_grader") == "llm-grader"
 
 
 def test_names_that_nobody_gave_are_those_that_agentv_gives() -> None:
@@ -139,10 +132,6 @@ def test_a_grader_that_asks_for_nothing_is_a_generator_all_the_same() -> None:
     run = at_once(lambda subject: of_one("has words", held=bool(subject.text)))
     finding, steps = driven(run(GradingSubject(CaseObservation(text="x"), Grading())), [])
     assert (finding.score, steps) == (1.0, [])
-
-
-def test_a_share_is_the_part_of_checks_that_held() -> None:
-    assert share([Check("a", True), Check("b", False)]) == 0.5
 
 
 def test_what_adding_up_fractions_loses_does_not_fail_an_answer() -> None:

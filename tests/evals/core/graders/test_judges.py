@@ -1,9 +1,16 @@
 import pytest
 
-from sightline.evals.core.graders.finding import GraderFinding, Grading, sum_if_known, total_spent
+from sightline.evals.core.graders.finding import (
+    FileContent,
+    GraderFinding,
+    Grading,
+    Judge,
+    Judged,
+    sum_if_known,
+    total_spent,
+)
 from sightline.evals.core.graders.judge import Question, ask_judge
 from sightline.evals.core.graders.rubric import read_free
-from sightline.evals.core.graders.steps import FileContent, Judge, Judged
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.json import Json

@@ -7,19 +7,23 @@ from hypothesis import strategies as st
 from sightline.evals.core.graders.expectation import (
     ABSENT,
     calls_told,
-    compact,
     has_rounds,
-    plain_text,
-    pretty,
     reference_data,
     reference_text,
     shorten,
     transcript,
 )
-from sightline.evals.core.graders.finding import Grading, GradingSubject
-from sightline.evals.core.graders.prompt import NAMES, Fence, fill_template, material, unknown_variables, variables_of
+from sightline.evals.core.graders.finding import (
+    Execute,
+    Executed,
+    FileContent,
+    Grading,
+    GradingSubject,
+    NeedFile,
+    StepFailed,
+)
+from sightline.evals.core.graders.judge import NAMES, Fence, fill_template, material, unknown_variables, variables_of
 from sightline.evals.core.graders.rubric import Criterion
-from sightline.evals.core.graders.steps import Execute, Executed, FileContent, NeedFile, StepFailed
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import (
@@ -165,10 +169,6 @@ def test_what_may_be_meant_otherwise_is_a_warning(prompt: str, suggestion: str) 
 CALL = ToolCall(id="1", name="search", arguments='{"q": "x"}')
 
 
-def test_values_as_json() -> None:
-    assert (pretty([1]), compact({"a": 1})) == ("[\n  1\n]", '{"a":1}')
-
-
 def test_what_is_long_is_shortened_and_says_so() -> None:
     assert shorten("abc", 3) == "abc"
     assert shorten("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
@@ -263,9 +263,3 @@ def test_a_reference_answer_may_hold_files_pictures_and_calls() -> None:
     assert text == 'a.md:\ninside\n[image b.png]\n[calls search with {\n  "q": 1\n}]\ndone'
     failed, _ = driven(reference_text(grading), [FileContent(None)])
     assert isinstance(failed, StepFailed)
-
-
-def test_the_words_of_a_message_are_its_texts() -> None:
-    assert (
-        plain_text(CaseMessage(role="user", segments=(TextSegment("a"), FileSegment("b"), TextSegment("c")))) == "a\nc"
-    )

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.graders.tool_calls import ExpectedCall, fits, match_calls
+from sightline.evals.core.graders.conduct import UNTRACED, ExpectedCall, fits, match_calls
 from sightline.evals.core.result import CaseObservation, Score, ToolUse
 from sightline.model.json import Json, JsonObject
 from tests.grading_stage import seen, spec, told

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.making.case_writer import KINDS, CaseWriter, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
 from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import SuitePlace
@@ -98,12 +98,6 @@ def test_the_same_words_have_the_same_name_and_others_the_next() -> None:
     assert placeholders.text("2026-01-02 2026-01-03 2026-01-02") == "{{ date }} {{ date_2 }} {{ date }}"
     assert placeholders.text("2026-01-03") == "{{ date_2 }}"
     assert placeholders.variables == {"date": "2026-01-02", "date_2": "2026-01-03"}
-
-
-def test_only_the_kinds_that_are_wanted_are_replaced() -> None:
-    placeholders = Placeholders(("uuid",))
-    assert placeholders.text("2026-01-02 /tmp/x1/y") == "2026-01-02 /tmp/x1/y"
-    assert set(KINDS) == {"uuid", "time", "date", "session", "id", "temp_dir", "home", "dir"}
 
 
 @pytest.mark.parametrize("text", ["{{ name }}", "${{ NAME }}", "$${{NAME}}", "{{{{ x }}", "a {{x.y}} b", "{{ 1 }}"])

@@ -1,10 +1,7 @@
-import msgspec
 import pytest
 
 from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.reading.files import (
-    Need,
-    SuiteReading,
     candidates,
     display_path,
     files_of,
@@ -18,15 +15,6 @@ from sightline.evals.core.reading.sources import with_environment, with_variable
 from sightline.evals.core.suite import FileSegment, SuitePlace
 from sightline.model.json import Json
 from tests.evals.core.reading.stage import case, messages_of, one, problem, read, told
-
-
-def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:
-    assert Need("a.md").wanted == "content"
-    assert msgspec.json.encode(Need("cases", "listing")) == b'{"path":"cases","wanted":"listing"}'
-
-
-def test_a_reading_may_have_no_suite() -> None:
-    assert SuiteReading().suite is None
 
 
 @pytest.mark.parametrize(

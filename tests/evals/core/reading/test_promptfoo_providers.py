@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.reading.document import SuiteFindings, node_of
-from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
+from sightline.evals.core.reading.promptfoo_sources import PromptfooProviders
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json
 from tests.grading_stage import HERE

@@ -1,10 +1,15 @@
-"""Runs as rows, figures and matrices; comparisons and trends."""
+"""What the page shows: runs as rows, figures and matrices, comparisons and trends, and one trial of a case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
+from sightline.chat.core.pair import ChatAnswer
+from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
 from sightline.evals.api.shapes import (
     CaseRow,
+    CaseShown,
     Cell,
     ComparedCase,
     ComparedSide,
@@ -14,19 +19,27 @@ from sightline.evals.api.shapes import (
     EvalBrief,
     EvalShown,
     GraderFigures,
+    MessageShown,
     PassShown,
     TargetFigures,
     TrendPoint,
     TrialShown,
+    TurnShown,
 )
-from sightline.evals.core.comparison import RunComparison, compare
-from sightline.evals.core.result import CaseResult
+from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
+from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import EvalState, Key
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.paired import Paired
-from sightline.evals.core.summary import Amount, TargetSummary, TrendRun, trends
-from sightline.evals.core.tally import targets_of
-from sightline.evals.service.evaluation import RunSnapshot
+from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
+from sightline.evals.core.summary import Amount, TargetSummary, targets_of
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
+from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall
+from sightline.wire.jsontext import encode
 
 
 def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
@@ -57,7 +70,19 @@ def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bo
         is_here=is_here,
         file_sha256=standing.began.suite.sha256,
         matrix=_matrix(standing, line.targets),
-        graders=tuple(_graders(summaries)),
+        graders=tuple(
+            GraderFigures(
+                target=summary.target,
+                name=each.name,
+                type=each.type,
+                mean=None if each.mean is None else each.mean.value,
+                n=each.graded,
+                passes=each.passes,
+                not_graded=each.not_graded,
+            )
+            for summary in summaries
+            for each in summary.graders
+        ),
     )
 
 
@@ -137,22 +162,6 @@ def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
         )
         for case in standing.cases.values()
     )
-
-
-def _graders(summaries: Sequence[TargetSummary]) -> list[GraderFigures]:
-    return [
-        GraderFigures(
-            target=summary.target,
-            name=each.name,
-            type=each.type,
-            mean=None if each.mean is None else each.mean.value,
-            n=each.graded,
-            passes=each.passes,
-            not_graded=each.not_graded,
-        )
-        for summary in summaries
-        for each in summary.graders
-    ]
 
 
 def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> CompareShown:
@@ -291,3 +300,162 @@ def _cases(comparison: RunComparison, first: Mapping[str, str], second: Mapping[
         )
         for pair in comparison.pairs
     )
+
+
+class CaseShowing:
+    """Shows cases of runs. `source` returns a case as written in its file now. Delivery notes are not stored with a
+    result, so they are computed again."""
+
+    def __init__(self, evaluation: Evaluation, source: Callable[[Case], tuple[str, Json]]) -> None:
+        self._evaluation = evaluation
+        self._source = source
+
+    def show_try(self, shown: RunSnapshot, key: Key) -> CaseShown:
+        """Show one trial. Raises a fault if the run has no such trial."""
+        standing = shown.standing
+        if key not in standing.keys:
+            name, target, trial = key
+            hint = "GET /api/evals/{run} has all of them."
+            message = f"the run has no trial {trial} of {name!r} on {target!r}"
+            raise Fault(Code.USAGE, message, hint=hint, status=404)
+        case = standing.cases[key[0]]
+        result = standing.result(key)
+        score = None if result is None else result.score
+        seen = CaseObservation() if result is None else result.observation
+        # Of a live conversation show the last turn, which includes all earlier messages.
+        last = result.turns[-1] if result is not None and result.turns else seen
+        notes, trouble = self._notes(shown, case, key[1])
+        sha256, source = self._source(case)
+        return CaseShown(
+            case=case.id,
+            group=case.group,
+            tags=case.tags,
+            target=key[1],
+            trial=key[2],
+            status=("running" if key in standing.running else "waiting") if result is None else result.status,
+            verdict=None if score is None else score.verdict,
+            score=None if score is None else score.score,
+            reason="" if score is None else score.reason,
+            criteria=case.criteria,
+            expected=tuple(_show_expectation(each) for each in case.expected),
+            messages=messages_shown(last.asked),
+            question=last.question,
+            answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
+            scores=() if score is None else score.scores,
+            turns=() if result is None else _turns(result),
+            exchanges=seen.exchanges,
+            run=seen.run,
+            body_sha256=last.request_sha256,
+            place=case.place,
+            notes=notes,
+            notes_trouble=trouble,
+            usage=seen.usage,
+            cost=seen.cost,
+            seconds=seen.seconds,
+            finish=seen.finish,
+            model=seen.model,
+            error=seen.error,
+            error_code=seen.error_code,
+            cached=result is not None and result.cached,
+            at=0.0 if result is None else result.at,
+            source=source,
+            source_sha256=sha256,
+        )
+
+    def observation(self, shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
+        """The observation of one trial or one of its turns; by default the last turn."""
+        result = shown.standing.result(key) if key in shown.standing.keys else None
+        if result is None:
+            return CaseObservation()
+        if turn is None:
+            return result.turns[-1] if result.turns else result.observation
+        return result.turns[turn] if turn < len(result.turns) else CaseObservation()
+
+    def _notes(self, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
+        began = shown.standing.began
+        spec = next(each for each in began.targets if each.name == target)
+        # Only the messages are needed here, and nothing is sent for them.
+        plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
+        try:
+            return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
+        except Fault as fault:
+            return (), fault.message
+
+
+def media_in(sent: Sequence[Message], answered: Sequence[Message]) -> tuple[Media, ...]:
+    """All media of the question and the answer, in the order of their numbers in the blocks."""
+    return media_of(ChatAnswer(messages=(*sent, *answered)))
+
+
+def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
+    """Messages as sent. A tool's result is shown within its call, if the call is there."""
+    shown: list[MessageShown] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool" and shown:
+            continue  # its text is shown in the message with the call
+        # The chat has blocks for answers only; other messages are shown in the same way.
+        turn = Message("assistant", message.parts)
+        blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        shown.append(MessageShown(message.role, message.name or "", blocks))
+    return tuple(shown)
+
+
+def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
+    """The messages as blocks like the chat's. `first` is the number of the first image or file."""
+    blocks = blocks_of(ChatAnswer(messages=tuple(messages)))
+    return tuple(_renumber(block, first) for block in blocks) if first else blocks
+
+
+def _renumber(block: Block, first: int) -> Block:
+    if isinstance(block, MediaBlock):
+        return msgspec.structs.replace(block, n=block.n + first)
+    if isinstance(block, CallBlock) and block.result is not None and block.result.media:
+        result = msgspec.structs.replace(block.result, first=block.result.first + first)
+        return msgspec.structs.replace(block, result=result)
+    return block
+
+
+def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
+    found: list[Message] = []
+    for message in messages[index + 1 :]:
+        if message.role != "tool":
+            break
+        found.append(message)
+    return found
+
+
+def _turns(result: CaseResult) -> tuple[TurnShown, ...]:
+    scores: list[CaseScore | None] = [*result.score.turns]
+    scores += [None] * (len(result.turns) - len(scores))
+    return tuple(_turn(seen, score) for seen, score in zip(result.turns, scores, strict=False))
+
+
+def _turn(seen: CaseObservation, score: CaseScore | None) -> TurnShown:
+    return TurnShown(
+        messages=messages_shown(seen.asked),
+        answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
+        verdict=None if score is None else score.verdict,
+        score=None if score is None else score.score,
+        scores=() if score is None else score.scores,
+        reason="" if score is None else score.reason,
+        exchanges=seen.exchanges,
+        seconds=seen.seconds,
+        cost=seen.cost,
+        error=seen.error,
+    )
+
+
+def _show_expectation(message: CaseMessage) -> MessageShown:
+    """An expected message of a suite; a file is shown by its name."""
+    parts: list[Part] = []
+    for segment in message.segments:
+        match segment:
+            case TextSegment():
+                parts.append(Text(segment.text))
+            case CallSegment():
+                words = segment.arguments
+                written = words if isinstance(words, str) else encode(words).decode("utf-8", "replace")
+                parts.append(ToolCall(segment.id, segment.name, written))
+            case _:
+                parts.append(Text(f"<{segment.path}>"))
+    return MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

@@ -1,63 +1,42 @@
 """The targets and judges of a suite: from the configuration, from AgentV's file, from the suite itself, or any model by
 its name."""
 
-import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import msgspec
 
 from sightline.agent.tools.commands import without
-from sightline.app.configuration import Configuration
-from sightline.catalog.choose import choose
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.loading import variables_of
 from sightline.catalog.problem import likely
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolve_target
 from sightline.evals.core.reading.files import folder_of, join_path, read_variables
-from sightline.evals.core.run_state import EvalBegan
-from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, GraderSpec, Suite, SuiteProblem
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import check_priced
 from sightline.model.json import Json, JsonObject
-from sightline.settings import EvalTarget
+from sightline.settings import EvalsSettings, EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE
 
 USUAL = "default"
 """The target that is used where none is named, as in AgentV."""
 
-_SEED = 20_091_215
-
-
-def drawing() -> Draw:
-    """The random source for confidence intervals. Its seed is fixed, so that the same results give the same numbers."""
-    source = random.Random(_SEED)
-    return lambda below, count: source.choices(range(below), k=count)
-
-
-def root_of(file: Path) -> Path:
-    """The folder below which a suite may read files: its repository, else the current folder if the suite is below it,
-    else the suite's own folder."""
-    path, here = file.resolve(), Path.cwd()
-    for folder in path.parents:
-        if (folder / ".git").exists():
-            return folder
-    return here if here in path.parents else path.parent
-
 
 @dataclass(frozen=True, slots=True)
 class SuiteTargets:
-    """The targets and judges of one suite. `usual` are the names of the targets for cases that name none. `loaded` has
-    the providers of all of them. `odd` are remarks about their definitions. `sure` are the judges that will certainly
-    be asked; other `judges` may be."""
+    """The targets and judges of one suite. `usual` are the names of the targets for cases that name none. `catalog` has
+    the providers of all of them, `environment` their variables. `odd` are remarks about their definitions. `sure` are
+    the judges that will certainly be asked; other `judges` may be."""
 
-    loaded: Configuration
+    catalog: Catalog
+    environment: Mapping[str, str]
     targets: tuple[TargetSpec, ...]
     judges: tuple[TargetSpec, ...] = ()
     usual: tuple[str, ...] = ()
@@ -68,14 +47,17 @@ class SuiteTargets:
         """Refuse a judge without known prices before the run starts, because a budget could not count its costs."""
         for spec in self.sure:
             if spec.kind == "model" and spec.model:
-                check_priced(choose(self.loaded.catalog, spec.model, has_key=self.loaded.has_key))
+                check_priced(_choose(self.catalog, spec.model, self.environment))
 
 
 class KnownTargets:
-    """The targets that a suite can name. `loaded` gains a provider for each target that AgentV's file or the suite
-    defines."""
+    """The targets that a suite can name. `catalog` gains a provider for each target that AgentV's file or the suite
+    defines, `environment` the variables of the `.env` files beside it."""
 
-    def __init__(self, loaded: Configuration, files: SuiteFiles, suite: str) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: EvalsSettings, environment: Mapping[str, str], files: SuiteFiles, suite: str
+    ) -> None:
+        self._settings = settings
         self._suite = suite
         self._agentv = _agentv(files, suite)
         self._described: dict[str, SuiteTarget] = {}
@@ -83,17 +65,18 @@ class KnownTargets:
         if self._agentv.problems:
             first = self._agentv.problems[0]
             raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
-        self.loaded = replace(loaded, environment={**_dotenv_variables(files, self._agentv), **loaded.environment})
+        self.catalog = catalog
+        self.environment = {**_dotenv_variables(files, self._agentv), **environment}
 
     @property
-    def environment(self) -> dict[str, str]:
+    def suite_environment(self) -> dict[str, str]:
         """The variables that a suite may use: the environment without keys."""
-        return without(self.loaded.environment, {*variables_of(self.loaded.catalog), KEY_VARIABLE} - {""})
+        return without(self.environment, {*variables_of(self.catalog), KEY_VARIABLE} - {""})
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all defined targets."""
-        return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes, *self._described)))
+        return tuple(dict.fromkeys((*self._settings.targets, *self._agentv.nodes, *self._described)))
 
     def describe(self, suite: Suite) -> None:
         """Add the targets that the suite defines itself."""
@@ -103,7 +86,7 @@ class KnownTargets:
         """The targets and judges of a suite: the targets `named`, else those that the suite names, else the default
         one."""
         self.describe(suite)
-        usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
+        usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._settings.target or USUAL,)
         others = () if named else (name for case in suite.cases for name in case.execution.targets)
         targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
         target_names = {spec.name for spec in targets}
@@ -114,7 +97,7 @@ class KnownTargets:
         odd, sure = tuple(self._odd), judges
         if any(_asks_models(spec.config) for spec in _graders(suite)):
             judges += tuple(self._askable({*target_names, *wanted}))
-        return SuiteTargets(self.loaded, targets, judges, usual, odd, sure)
+        return SuiteTargets(self.catalog, self.environment, targets, judges, usual, odd, sure)
 
     def spec(self, name: str) -> TargetSpec:
         """The target of this name. A name that is not a target is taken for a model's; an unknown model raises a
@@ -122,10 +105,10 @@ class KnownTargets:
         found = self._find(name)
         if found.file_form is not None:
             return found
-        return msgspec.structs.replace(found, file_form=self.loaded.settings.evals.file_form)
+        return msgspec.structs.replace(found, file_form=self._settings.file_form)
 
     def _find(self, name: str) -> TargetSpec:
-        configured = self.loaded.settings.evals.targets.get(name)
+        configured = self._settings.targets.get(name)
         if configured is not None:
             return target_from_settings(name, configured)
         if name in self._agentv.nodes:
@@ -135,7 +118,7 @@ class KnownTargets:
         if name == USUAL:
             return TargetSpec(name=name)
         try:
-            choose(self.loaded.catalog, name, has_key=self.loaded.has_key)
+            _choose(self.catalog, name, self.environment)
         except Fault as fault:
             known = ", ".join(self.names)
             meant = likely(name, self.names) or (f"Targets are: {known}." if known else "")
@@ -150,11 +133,8 @@ class KnownTargets:
                 with suppress(Fault):
                     yield self.spec(name)
 
-    def _usual(self) -> str:
-        return self.loaded.settings.evals.target or USUAL
-
     def _of_agentv(self, name: str) -> TargetSpec:
-        found = resolve_target(self._agentv, name, self.loaded.environment, self.loaded.catalog)
+        found = resolve_target(self._agentv, name, self.environment, self.catalog)
         if found.spec is None:
             first = next(each for each in found.problems if each.severity == "error")
             raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
@@ -166,25 +146,17 @@ class KnownTargets:
     def _of_suite(self, target: SuiteTarget) -> TargetSpec:
         if not target.has_own_provider:
             return target.spec(self._find(target.model))
-        choice = choose(self.loaded.catalog, target.model, has_key=self.loaded.has_key)
+        choice = _choose(self.catalog, target.model, self.environment)
         name = own_provider_name(target)
         self._add(name, target.provider(choice.provider))
         return target.spec(TargetSpec(name=target.name, model=f"{name}/{choice.model}"))
 
     def _add(self, name: str, provider: Provider) -> None:
-        catalog = self.loaded.catalog
-        grown = msgspec.structs.replace(catalog, providers={**catalog.providers, name: provider})
-        self.loaded = replace(self.loaded, catalog=grown)
+        self.catalog = msgspec.structs.replace(self.catalog, providers={**self.catalog.providers, name: provider})
 
 
-def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
-    """The configuration with the providers that AgentV's file beside the suite defines for the targets of this run."""
-    known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
-    known.describe(began.suite)
-    for spec in (*began.targets, *began.judges):
-        if spec.name in known.names:
-            known.spec(spec.name)
-    return known.loaded
+def _choose(catalog: Catalog, model: str, environment: Mapping[str, str]) -> ModelChoice:
+    return choose(catalog, model, has_key=lambda provider: provider.has_key(environment))
 
 
 def own_provider_name(target: SuiteTarget) -> str:

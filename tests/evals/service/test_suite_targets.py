@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import Configuration, configuration
-from sightline.app.eval_targets import KnownTargets, drawing, root_of, target_from_settings
+from sightline.app.evals import drawing, root_of, targets_for
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import CommandSpec
 from sightline.evals.service.suite_files import SuiteFiles, sound, suite_in
+from sightline.evals.service.suite_targets import KnownTargets, target_from_settings
 from sightline.settings import EvalCommand, EvalTarget
 
 CONFIG = """
@@ -47,7 +48,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
 
 
 def known(loaded: Configuration, tmp_path: Path) -> KnownTargets:
-    return KnownTargets(loaded, SuiteFiles(tmp_path), "evals/s.yaml")
+    return targets_for(loaded, SuiteFiles(tmp_path), "evals/s.yaml")
 
 
 def suite(tmp_path: Path, text: str) -> Suite:
@@ -73,10 +74,10 @@ def test_targets_of_agentv_are_asked_with_their_own_provider_and_the_key_from_be
     answering = targets.answering(suite(tmp_path, "tests: [{id: a, criteria: x, input: hi}]"), ())
     (spec,) = answering.targets
     assert (spec.name, spec.model, answering.usual) == ("default", "default/m", ("default",))
-    provider = answering.loaded.catalog.providers["default"]
+    provider = answering.catalog.providers["default"]
     assert (provider.base_url, provider.key_env) == ("http://127.0.0.1:2/v1", "MY_KEY")
-    assert answering.loaded.environment["MY_KEY"] == "sk-mine-123456789"
-    assert "OTHER" not in answering.loaded.environment
+    assert answering.environment["MY_KEY"] == "sk-mine-123456789"
+    assert "OTHER" not in answering.environment
     assert [each.name for each in answering.judges] == ["fixed"]
     assert "default" not in loaded.catalog.providers
 
@@ -84,8 +85,8 @@ def test_targets_of_agentv_are_asked_with_their_own_provider_and_the_key_from_be
 def test_a_suite_may_name_the_environment_but_no_keys(loaded: Configuration, tmp_path: Path) -> None:
     targets = known(loaded, tmp_path)
     targets.spec("recorded")
-    assert targets.environment["HARMLESS"] == "yes"
-    assert not {"ACME_KEY", "MY_KEY"} & set(targets.environment)
+    assert targets.suite_environment["HARMLESS"] == "yes"
+    assert not {"ACME_KEY", "MY_KEY"} & set(targets.suite_environment)
 
 
 def test_who_is_named_goes_before_who_the_suite_names(loaded: Configuration, tmp_path: Path) -> None:

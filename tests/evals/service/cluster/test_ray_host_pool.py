@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sightline.app import ray_cluster
-from sightline.app.ray_cluster import RayAddress, RayFleet, ray_address
+from sightline.app.evals import import_ray
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.remote import Fleet, LostError
+from sightline.evals.service.cluster.host_pool import HostPool, LostError, RayAddress, RayHostPool, ray_address
+from tests.cluster_stage import OURS
 
 
 class RayError(Exception):
@@ -109,16 +109,20 @@ def port() -> Any:
 
 def with_ray(monkeypatch: pytest.MonkeyPatch, fake: FakeRay) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
-    monkeypatch.setattr(ray_cluster, "_import_ray", lambda: fake)
+    monkeypatch.setattr(importlib, "import_module", lambda _name: fake)
 
 
-def told(fleet: RayFleet) -> str:
+def pool_at(address: RayAddress) -> RayHostPool:
+    return RayHostPool(address, object, OURS, import_ray)
+
+
+def told(host_pool: RayHostPool) -> str:
     """Why it cannot be opened."""
 
     async def story() -> Fault:
         with pytest.raises(Fault) as caught:
-            await fleet.open(b"")
-        await fleet.close()
+            await host_pool.open(b"")
+        await host_pool.close()
         return caught.value
 
     fault = asyncio.run(story())
@@ -163,12 +167,12 @@ def test_anything_else_is_no_cluster(text: str) -> None:
 
 def test_an_address_is_said_as_ray_wants_it() -> None:
     assert RayAddress("::1", 20001, 4).url == "ray://[::1]:20001"
-    assert RayFleet(RayAddress("head", 20001, 4)).address == "ray://head:20001"
+    assert pool_at(RayAddress("head", 20001, 4)).address == "ray://head:20001"
 
 
 def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    words = told(RayFleet(RayAddress("127.0.0.1", 1)))
+    words = told(pool_at(RayAddress("127.0.0.1", 1)))
     assert words.startswith("config: Ray is not installed here")
     assert "pip install 'sightline[ray]'" in words
 
@@ -179,23 +183,23 @@ def test_half_of_ray_is_none(monkeypatch: pytest.MonkeyPatch, port: int) -> None
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())
     monkeypatch.setattr(importlib, "import_module", broken)
-    assert "Ray is not installed here" in told(RayFleet(RayAddress("127.0.0.1", port)))
+    assert "Ray is not installed here" in told(pool_at(RayAddress("127.0.0.1", port)))
     monkeypatch.undo()
     with_ray(monkeypatch, FakeRay(trouble=ImportError("no grpc")))
-    assert "Ray is not installed here" in told(RayFleet(RayAddress("127.0.0.1", port)))
+    assert "Ray is not installed here" in told(pool_at(RayAddress("127.0.0.1", port)))
 
 
 def test_an_address_where_nobody_is_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     with_ray(monkeypatch, FakeRay())
-    words = told(RayFleet(RayAddress("127.0.0.1", free)))
+    words = told(pool_at(RayAddress("127.0.0.1", free)))
     assert words.startswith(f"network: the cluster ray://127.0.0.1:{free} cannot be reached: ")
 
 
 def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     with_ray(monkeypatch, FakeRay(trouble=RuntimeError("Python minor versions differ\nand more\n")))
-    words = told(RayFleet(RayAddress("127.0.0.1", port)))
+    words = told(pool_at(RayAddress("127.0.0.1", port)))
     assert "does not accept the connection: Python minor versions differ (" in words
 
 
@@ -205,12 +209,12 @@ FAILED = ConnectionAbortedError("Initialization failure from server:\nTraceback\
 def test_a_cluster_whose_own_process_did_not_come_up_is_asked_again(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay(trouble=FAILED, times=2)
     with_ray(monkeypatch, fake)
-    assert asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files")) == 3
+    assert asyncio.run(pool_at(RayAddress("127.0.0.1", port)).open(b"files")) == 3
     assert len(fake.told) == 3
     fake = FakeRay(trouble=FAILED)
     with_ray(monkeypatch, fake)
     with pytest.raises(Fault, match="does not accept the connection: TimeoutError: it took too long"):
-        asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files"))
+        asyncio.run(pool_at(RayAddress("127.0.0.1", port)).open(b"files"))
     assert len(fake.told) == 3
 
 
@@ -219,9 +223,9 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        small: Fleet = RayFleet(RayAddress("127.0.0.1", port, 2))
+        small: HostPool = pool_at(RayAddress("127.0.0.1", port, 2))
         assert await small.open(b"files") == 2
-        post = await small.hire()
+        post = await small.start_host()
         assert await post.introduce() == b"{}"
         await post.unpack()
         await post.tell(b"begin")
@@ -232,7 +236,7 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
         assert len(fake.killed) == 2
         await small.close()
         assert not fake.is_connected
-        whole = RayFleet(RayAddress("127.0.0.1", port))
+        whole = pool_at(RayAddress("127.0.0.1", port))
         assert await whole.open(b"") == 3
         await whole.close()
 
@@ -257,12 +261,12 @@ def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
     with_ray(monkeypatch, FakeRay(fails))
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
-        await fleet.open(b"")
-        post = await fleet.hire()
+        host_pool = pool_at(RayAddress("127.0.0.1", port))
+        await host_pool.open(b"")
+        post = await host_pool.start_host()
         with pytest.raises(raised, match=words):
             await post.listen()
-        await fleet.close()
+        await host_pool.close()
 
     asyncio.run(story())
 
@@ -283,11 +287,11 @@ def test_an_actor_that_cannot_be_made_is_a_fault(
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
-        await fleet.open(b"")
+        host_pool = pool_at(RayAddress("127.0.0.1", port))
+        await host_pool.open(b"")
         with pytest.raises(Fault, match=words):
-            await fleet.hire()
-        await fleet.close()
+            await host_pool.start_host()
+        await host_pool.close()
 
     asyncio.run(story())
 
@@ -297,17 +301,17 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
     with_ray(monkeypatch, fake)
 
     async def story() -> None:
-        fleet = RayFleet(RayAddress("127.0.0.1", port))
-        await fleet.open(b"")
-        post = await fleet.hire()
+        host_pool = pool_at(RayAddress("127.0.0.1", port))
+        await host_pool.open(b"")
+        post = await host_pool.start_host()
         fake.is_connected = False
         with pytest.raises(LostError, match="the connection is lost"):
             await post.listen()
         with pytest.raises(Fault, match="is lost: the connection is lost"):
-            await fleet.hire()
+            await host_pool.start_host()
         await post.end()
         assert fake.killed == []
-        await fleet.close()
+        await host_pool.close()
 
     asyncio.run(story())
 
@@ -315,4 +319,4 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "1")
     monkeypatch.setattr(importlib, "import_module", lambda name: os.environ["RAY_ENABLE_AUTO_CONNECT"] + name)
-    assert ray_cluster._import_ray() == "0ray"
+    assert import_ray() == "0ray"

@@ -1,20 +1,83 @@
-"""A Ray cluster as a pool of hosts. Only this module imports Ray, and only when a cluster is named."""
+"""A cluster as a pool of hosts: the interface, and a Ray cluster. Ray is imported only when a cluster is named."""
 
 import asyncio
-import importlib
 import importlib.util
 import logging
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.app.eval_host import HostProcess, introduction
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.remote import LostError
+from sightline.evals.service.cluster.messages import Introduction
+from sightline.exchange.hub import Record
+from sightline.settings import Settings
+
+
+class LostError(Exception):
+    """A host was lost, along with the cases it was running."""
+
+
+class RemoteHost(Protocol):
+    """A host, as seen from home. Every method raises `LostError` once the host is lost."""
+
+    async def introduce(self) -> bytes:
+        """The host's `Introduction`, encoded."""
+
+    async def unpack(self) -> None:
+        """Ask the host to unpack the files that `HostPool.open` was given."""
+
+    async def tell(self, data: bytes) -> None:
+        """Send a batch of messages."""
+
+    async def listen(self) -> bytes:
+        """Wait for a batch of messages; an empty batch after a while without any."""
+
+    async def end(self) -> None:
+        """Kill the host's process, which may have ended already."""
+
+
+class HostPool(Protocol):
+    """A cluster on which hosts can be started."""
+
+    @property
+    def address(self) -> str:
+        """The cluster's address, as shown to users."""
+
+    async def open(self, files: bytes) -> int:
+        """Connect, and make these files available to hosts. Returns how many hosts there is room for. Raises a fault if
+        the cluster cannot be reached or lacks what is needed."""
+
+    async def start_host(self) -> RemoteHost:
+        """Start another host once there is room. Raises a fault if it cannot be started."""
+
+    async def close(self) -> None:
+        """End all remaining hosts and disconnect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a toolset needs on a host: files and folders below the suites' folder, and names of environment
+    variables."""
+
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where cases are run if not in this process. `record` stores the entries that hosts send, `ours` is this process's
+    introduction, `config` is the path of the configuration file relative to the suites' folder."""
+
+    host_pool: HostPool
+    record: Record
+    settings: Settings
+    ours: Introduction
+    config: str = ""
+    toolsets: Mapping[str, Needs] = field(default_factory=dict)
+
 
 SCHEME = "ray://"
 REACHED_IN = 10.0
@@ -76,11 +139,15 @@ def ray_address(text: str) -> RayAddress:
     return RayAddress(parts.hostname, port, int(most[0]) if most else None)
 
 
-class RayFleet:
-    """Hosts as Ray actors with one CPU each. They end when this process ends."""
+class RayHostPool:
+    """Hosts as Ray actors of the class `host` with one CPU each. They end when this process ends. `ours` is this
+    process's introduction."""
 
-    def __init__(self, address: RayAddress) -> None:
+    def __init__(self, address: RayAddress, host: type, ours: Introduction, import_ray: Callable[[], Any]) -> None:
         self._address = address
+        self._host = host
+        self._ours = ours
+        self._import_ray = import_ray
         # Ray answers by threads of its own, but hands calls over only once the cluster has taken them.
         self._threads: ThreadPoolExecutor | None = None
         self._ray: Any = None
@@ -98,7 +165,10 @@ class RayFleet:
             raise _not_installed()
         await self._reach()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
-        self._ray = await self._apart(_import_ray)
+        try:
+            self._ray = await self._apart(self._import_ray)
+        except ImportError:
+            raise _not_installed() from None
         try:
             async with asyncio.timeout(CONNECTED_IN):
                 await self._apart(self._connect)
@@ -109,10 +179,10 @@ class RayFleet:
         size = max(1, int(resources.get("CPU", 1)))
         return min(size, self._address.most or size)
 
-    async def hire(self) -> "RayPost":
+    async def start_host(self) -> "RayHost":
         """Start another actor."""
         try:
-            return RayPost(self, await self._apart(lambda: self._actor_class().remote()))
+            return RayHost(self, await self._apart(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -156,7 +226,7 @@ class RayFleet:
             pending.add_done_callback(came)
             return await answer
         except self._ray.exceptions.RayActorError as error:
-            raise self._connection_error(error) from None
+            raise (self._without_us() if _MISSING in str(error) else LostError(_first_line(error))) from None
         except self._ray.exceptions.RayTaskError as error:
             raise Fault(Code.CONFIG, f"a host of {self.address} failed: {_last_line(error)}") from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -207,7 +277,7 @@ class RayFleet:
             raise self._unreachable(f"does not accept the connection: {_first_line(error)}") from None
         # What the cluster's own process logs would come here past all settings.
         logging.getLogger("ray.util.client.logsclient").disabled = True
-        self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
+        self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(self._host)
 
     def _init_ray(self, tries: int) -> None:
         try:
@@ -221,50 +291,38 @@ class RayFleet:
         hint = "Is it the address of the cluster's Ray Client server? Its machines need the same Ray and Python."
         return Fault(Code.NETWORK, f"the cluster {self.address} {what}", hint=hint)
 
-    def _connection_error(self, error: Exception) -> Fault | LostError:
-        return self._without_us() if _MISSING in str(error) else LostError(_first_line(error))
-
     def _without_us(self) -> Fault:
-        ours = introduction()
+        ours = self._ours
         hint = f"Install sightline=={ours.sightline} there, for the Python {ours.python} that runs Ray."
         return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline, or an older one", hint=hint)
 
 
-class RayPost:
+class RayHost:
     """One host: a Ray actor."""
 
-    def __init__(self, fleet: RayFleet, actor: Any) -> None:
-        self._fleet = fleet
+    def __init__(self, host_pool: RayHostPool, actor: Any) -> None:
+        self._host_pool = host_pool
         self._actor = actor
 
     async def introduce(self) -> bytes:
         """The versions and the name of this process, encoded."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.introduce.remote()))
+        return bytes(await self._host_pool.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
         """Have it unpack our files."""
-        await self._fleet.call_actor(lambda: self._actor.unpack.remote(self._fleet.files()))
+        await self._host_pool.call_actor(lambda: self._actor.unpack.remote(self._host_pool.files()))
 
     async def tell(self, data: bytes) -> None:
         """Send it a batch."""
-        await self._fleet.call_actor(lambda: self._actor.tell.remote(data))
+        await self._host_pool.call_actor(lambda: self._actor.tell.remote(data))
 
     async def listen(self) -> bytes:
         """Wait for its next batch."""
-        return bytes(await self._fleet.call_actor(lambda: self._actor.listen.remote()))
+        return bytes(await self._host_pool.call_actor(lambda: self._actor.listen.remote()))
 
     async def end(self) -> None:
         """End its process."""
-        await self._fleet.kill_actor(self._actor)
-
-
-def _import_ray() -> Any:
-    # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
-    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
-    try:
-        return importlib.import_module("ray")
-    except ImportError:
-        raise _not_installed() from None
+        await self._host_pool.kill_actor(self._actor)
 
 
 def _not_installed() -> Fault:
