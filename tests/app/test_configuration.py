@@ -51,7 +51,7 @@ def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatc
     assert config_file(None) is None
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_home_directory_error_names_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -111,7 +111,7 @@ def test_a_process_is_alive_until_it_ends() -> None:
     assert not is_alive(name)
 
 
-def test_on_windows_nobody_is_ended_by_being_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_liveness_check_on_windows_does_not_kill_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     own, closed = process_name(), list[int]()
     waits, handles, errors = iter([0x102, 0]), iter([7, 8, 0, 0]), iter([5, 87])
     kernel = SimpleNamespace(

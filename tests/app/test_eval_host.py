@@ -115,9 +115,7 @@ async def test_hosts_put_the_masks_of_home_on_what_they_send(stage: EvalStage, u
 
 
 @on_stage
-async def test_an_answer_that_one_host_has_had_is_not_asked_for_by_another(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_answer_cached_by_one_host_is_not_requested_by_another(stage: EvalStage, upstream: Upstream) -> None:
     laid(stage)
     far, _ = on_hosts(stage)
     first = await far.run(SUITE, run="e_1")
@@ -222,6 +220,6 @@ def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_not
     host.thread.join()
 
 
-def test_who_a_process_is_can_be_compared() -> None:
+def test_introduction_states_sightline_and_python_version() -> None:
     ours = introduction()
     assert (ours.sightline, ours.python) == (version("sightline"), f"{sys.version_info[0]}.{sys.version_info[1]}")

@@ -62,7 +62,7 @@ def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: 
     asyncio.run(story())
 
 
-def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) -> None:
+def test_cluster_receives_the_files_and_variables_each_toolset_needs(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for path in ("tools/look.py", "mcp.json", "work/a.txt", "hooks.json", "alone.py"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) ->
     )
 
 
-def test_an_address_that_is_none_is_told_before_anything_is_opened(tmp_path: Path) -> None:
+def test_invalid_cluster_address_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
     (tmp_path / "sightline.toml").write_text("")
 
     async def story() -> None:

@@ -177,7 +177,7 @@ def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(
         ({"builtin": ["format_disk"]}, "there is no built-in tool 'format_disk'", "There are read_file"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
+def test_unknown_toolset_or_builtin_is_reported_with_the_available_ones(
     tooling_loaded: Configuration, tmp_path: Path, words: dict[str, list[str]], message: str, hint: str
 ) -> None:
     with pytest.raises(Fault) as caught:
@@ -204,7 +204,7 @@ def test_a_run_is_taken_up_with_the_tools_that_it_had(tooling_loaded: Configurat
         ({"toolsets": [1]}, "cannot be read"),
     ],
 )
-def test_a_run_whose_tools_nobody_else_has_cannot_be_taken_up_here(origin: JsonObject, message: str) -> None:
+def test_run_with_unavailable_tools_cannot_be_resumed(origin: JsonObject, message: str) -> None:
     with pytest.raises(Fault, match=message):
         tools_of_run(origin)
 

@@ -113,7 +113,7 @@ def test_a_linked_pdf_is_a_pdf() -> None:
     [Reasoning(mode="on"), Reasoning(mode="adaptive"), Reasoning(budget=5), Reasoning(summary="auto")],
     ids=str,
 )
-def test_any_wish_for_reasoning_counts(reasoning: Reasoning) -> None:
+def test_any_reasoning_option_counts_as_a_reasoning_request(reasoning: Reasoning) -> None:
     assert pointers(asking(reasoning=reasoning), NOTHING) == ["/options/reasoning"]
 
 
@@ -147,7 +147,7 @@ def test_a_client_is_pointed_at_an_address_by_the_variables_that_it_reads() -> N
     assert KnownClient("None").environment("http://127.0.0.1:7700") == {}
 
 
-def test_whoever_is_known_reads_variables_that_are_known_or_is_started_here() -> None:
+def test_known_clients_use_known_variables_or_a_launchable_program() -> None:
     known = {name for name, _, _ in BASE_URLS}
     assert all(set(client.variables) <= known for client in KNOWN_CLIENTS)
     assert all(client.variables or client.program for client in KNOWN_CLIENTS)

@@ -65,9 +65,7 @@ def test_what_cannot_be_is_refused(table: dict[str, object]) -> None:
     ("table", "whole", "streamed"),
     [({}, 4, 5), ({"own_retries": 1}, 1, 1), ({"own_retries": 1, "request_max_retries": 0}, 0, 1)],
 )
-def test_requests_of_our_own_have_a_budget_without_being_asked(
-    table: dict[str, int], whole: int, streamed: int
-) -> None:
+def test_own_requests_have_a_default_retry_budget(table: dict[str, int], whole: int, streamed: int) -> None:
     provider = msgspec.convert(table, Provider)
     assert provider.retries(is_stream=False, is_own=True) == whole
     assert provider.retries(is_stream=True, is_own=True) == streamed
@@ -117,7 +115,7 @@ def test_a_detection_without_marks_fits_nothing() -> None:
     assert not Detection().fits("", Provider(title="x"))
 
 
-def test_nothing_is_known_unless_it_is_said() -> None:
+def test_facts_are_unknown_by_default() -> None:
     values = [getattr(Facts(), name) for name in Facts.__struct_fields__]
     assert all(value in (None, "") for value in values)
 
@@ -304,7 +302,7 @@ def test_a_table_without_a_provider_holds_everywhere_and_one_of_a_provider_there
     assert facts_of(catalog, "other", "m").prices == PRICES
 
 
-def test_prices_can_name_who_charges_them() -> None:
+def test_prices_can_name_the_providers_they_apply_to() -> None:
     told = Prices(input=4.0, output=20.0, providers=("anthropic", "acme"))
     entry = Model(providers=("anthropic",), prices=told)
     assert prices_at(entry, "acme") == told
@@ -351,7 +349,7 @@ def test_another_host_of_the_same_site_is_still_the_vendor(url: str, *, is_moved
     assert moved == ({"anthropic"} if is_moved else frozenset())
 
 
-def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
+def test_address_from_a_variable_does_not_count_as_a_changed_site() -> None:
     assert not providers_at_other_sites(
         {"azure": "${ENDPOINT}/v1"}, {"azure": Provider(base_url="https://me.example/v1")}
     )

@@ -95,7 +95,7 @@ def test_a_value_of_the_environment_can_be_wrong_too() -> None:
     ]
 
 
-def test_all_problems_are_told_in_the_order_of_the_file() -> None:
+def test_all_problems_are_reported_in_file_order() -> None:
     users = """[server]
 prot = 1
 [providers.acme]
@@ -201,7 +201,7 @@ request_max_retries = 0
     assert (provider.headers, provider.request_max_retries) == ({"x-team": "blue"}, 0)
 
 
-def test_what_a_detection_says_wrongly_is_told_once() -> None:
+def test_mistake_in_a_detection_is_reported_only_once() -> None:
     users = '[detections.gate]\nnames = ["openai"]\nprovider = { dialct = "gemini", title = 3, default_model = "m" }\n'
     assert len(texts(users)) == 2
     assert loaded(users).catalog.providers["openai"].default_model == "m"
@@ -293,7 +293,7 @@ KEYS = st.sampled_from(["base_url", "names", "provider", "quirks", "port", "matc
 
 
 @given(st.dictionaries(TABLES, st.dictionaries(KEYS, ANYTHING, max_size=3), max_size=4))
-def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dict[str, dict[str, str]]) -> None:
+def test_arbitrary_user_configuration_never_raises(tables: dict[str, dict[str, str]]) -> None:
     users = "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()
     )
@@ -403,7 +403,7 @@ def test_an_unknown_name_gets_the_nearest_known_one(variable: str, nearest: str)
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1\nother = 2", "[" * 3000, "9" * 5000])
-def test_a_value_that_is_no_toml_is_told_and_not_repeated(text: str) -> None:
+def test_invalid_toml_value_is_reported_without_echoing_it(text: str) -> None:
     settings, (problem,) = found({"SIGHTLINE_SERVER_PORT": text})
     assert not settings
     assert problem.path == "SIGHTLINE_SERVER_PORT"
@@ -439,7 +439,7 @@ def test_tables_are_merged_and_anything_else_is_replaced() -> None:
     assert overlay.tree == {"p": {"a": {"url": "x", "list": [3], "headers": {"one": "1", "two": "2"}}}}
 
 
-def test_each_value_knows_who_set_it() -> None:
+def test_each_value_keeps_the_location_that_set_it() -> None:
     overlay = laid(OVERLAY_OWN, USERS)
     assert overlay.place(("p", "a", "url")) == ConfigLocation("own.toml", 2)
     assert overlay.place(("p", "a", "list", 0)) == ConfigLocation("users.toml", 3)

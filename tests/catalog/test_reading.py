@@ -137,7 +137,7 @@ def test_text_in_a_wrong_place_is_not_repeated() -> None:
     assert not any("sk-secret" in message for message in told({"count": "sk-secret", "names": "sk-secret"}))
 
 
-def test_all_mistakes_are_told_and_the_rest_is_read() -> None:
+def test_all_mistakes_are_reported_and_valid_values_are_read() -> None:
     tree = {"text": 1, "nmaes": [], "names": ["a", 2, "c"], "inner": {"knd": "flat"}, "rate": 0.5}
     value, problems = read(tree, Sample, nowhere)
     assert len(problems) == 5

@@ -76,7 +76,7 @@ def test_the_answer_goes_to_stdout_and_the_account_to_stderr(acme: Upstream, cap
     assert seen.json()["stream"] is True
 
 
-def test_a_whole_answer_can_be_asked_for(acme: Upstream, capsysbinary: Captured) -> None:
+def test_no_stream_prints_the_complete_answer(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [says(WHOLE)]
     assert main(["ask", "--no-stream", "--quiet", "hi"]) == 0
     assert capsysbinary.readouterr() == (b"Hello", b"")
@@ -97,7 +97,7 @@ def traffic(capsysbinary: Captured, wanted: str = "") -> list[dict[str, object]]
     return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
 
 
-def test_what_was_asked_is_on_record(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:
+def test_request_is_recorded(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:
     acme.script = [streams(*HELLO, DONE), says({"error": {"message": "no"}}, 400)]
     assert main(["ask", "--quiet", "Say hello."]) == 0
     assert capsysbinary.readouterr() == (b"Hello", b"")
@@ -137,7 +137,7 @@ def test_a_dry_run_does_not_even_load_the_record(acme: Upstream) -> None:
     assert acme.seen == []
 
 
-def test_without_a_record_the_answer_comes_all_the_same_and_the_gap_is_said(
+def test_answer_is_printed_with_a_warning_if_it_cannot_be_recorded(
     acme: Upstream, capsysbinary: Captured, tmp_path: Path
 ) -> None:
     (tmp_path / "data").mkdir(mode=0o700)
@@ -227,7 +227,7 @@ def test_a_schema_is_sent(acme: Upstream, tmp_path: Path, capsysbinary: Captured
         (["ask"], "error[usage]"),
     ],
 )
-def test_wrong_usage_is_said_before_anything_is_sent(
+def test_wrong_usage_is_reported_before_anything_is_sent(
     acme: Upstream, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert main(arguments) == 2
@@ -267,7 +267,7 @@ def test_a_refusal_keeps_the_providers_words_and_hides_the_key(
     assert len(acme.seen) == 1
 
 
-def test_attempts_are_said(acme: Upstream, capsysbinary: Captured) -> None:
+def test_retries_are_noted(acme: Upstream, capsysbinary: Captured) -> None:
     busy = says({"error": {"message": "slow down"}}, 429, [("Retry-After", "0")])
     acme.script = [busy, streams(*HELLO, DONE)]
     assert main(["ask", "hi"]) == 0
@@ -290,7 +290,7 @@ def test_an_answer_that_breaks_off_is_kept_and_is_no_success(acme: Upstream, cap
     ("finish", "code", "words"),
     [("length", 0, b"truncated at its token limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
 )
-def test_how_the_answer_ended_is_said(
+def test_finish_reason_is_reported(
     acme: Upstream, capsysbinary: Captured, finish: str, code: int, words: bytes
 ) -> None:
     acme.script = [streams(HELLO[0], event({}, finish), DONE)]
@@ -356,14 +356,16 @@ def test_an_answer_cut_before_any_text_is_a_failure(acme: Upstream, capsysbinary
     assert b"there is no answer: the limit of tokens was reached before any text" in capsysbinary.readouterr().err
 
 
-def test_a_call_that_nobody_offered_is_said(acme: Upstream, capsysbinary: Captured) -> None:
+def test_call_of_a_tool_that_was_not_offered_is_noted(acme: Upstream, capsysbinary: Captured) -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     acme.script = [streams(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)]
     assert main(["ask", "hi"]) == 0
     assert b"wants to call a tool" in capsysbinary.readouterr().err
 
 
-def test_a_provider_that_counts_is_asked_to(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
+def test_token_counting_endpoint_of_the_provider_is_used(
+    acme: Upstream, tmp_path: Path, capsysbinary: Captured
+) -> None:
     with (tmp_path / "sightline.toml").open("a") as file:
         file.write("[providers.acme.quirks]\ncounts_tokens = true\n")
     acme.script = [says({"input_tokens": 42})]
@@ -413,7 +415,7 @@ def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream, ca
     assert [each["state"] for each in traffic(capsysbinary)] == ["cancelled"]
 
 
-def test_what_was_asked_is_on_record_also_after_the_hardest_end(acme: Upstream, capsysbinary: Captured) -> None:
+def test_request_is_recorded_even_if_the_process_is_killed(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
     with started("hi") as process:
         assert process.stdout is not None
@@ -442,13 +444,13 @@ def test_an_answer_that_cannot_be_written_is_no_success(acme: Upstream, pieces: 
     assert b"Exception ignored" not in done.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_data_folder_is_noted(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     acme.script = [streams(*HELLO, DONE)]
     assert main(["ask", "--data", "/proc/nowhere", "hi"]) == 0
     assert "note: the calibration of token estimates could not be saved: /proc/nowhere" in capsys.readouterr().err
 
 
-def test_an_empty_answer_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_answer_is_noted(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     acme.script = [streams(event({}, "stop"), DONE)]
     assert main(["ask", "hi"]) == 0
     assert "note: the model said nothing" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def test_a_model_uses_a_toolset_of_the_configuration(desk: ToolDesk, capsys: Cap
     assert [tool["function"]["name"] for tool in desk.upstream.seen[0].json()["tools"]] == ["add", "wait"]
 
 
-def test_where_nobody_can_be_asked_nothing_begins(desk: ToolDesk, capsys: Captured) -> None:
+def test_without_an_approver_no_run_is_started(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "--tools", "sums", "Add."]) == 2
     err = capsys.readouterr().err
     assert "error[usage]: no one is there to approve calls of wait" in err
@@ -74,7 +74,7 @@ def test_what_is_allowed_in_the_configuration_runs_unattended(desk: ToolDesk, ca
     assert capsys.readouterr() == ("5", "")
 
 
-def test_what_a_provider_does_not_take_of_a_schema_is_said(desk: ToolDesk, capsys: Captured) -> None:
+def test_schema_keywords_refused_by_the_provider_are_noted(desk: ToolDesk, capsys: Captured) -> None:
     marks_in(desk.folder)
     file = desk.folder / "sightline.toml"
     file.write_text(file.read_text().replace("[providers.acme]", '[providers.acme]\ndialect = "gemini"'))
@@ -149,7 +149,7 @@ def test_hooks_look_at_the_run_and_a_refusal_is_no_failure_of_the_provider(desk:
     assert desk.upstream.seen == []
 
 
-def test_a_tool_file_that_cannot_be_loaded_is_told_before_anything_is_asked(desk: ToolDesk, capsys: Captured) -> None:
+def test_unloadable_tool_file_is_reported_before_anything_is_sent(desk: ToolDesk, capsys: Captured) -> None:
     (desk.folder / "bad.py").write_text("import nothing_of_this_name\n")
     assert main(["ask", "--tools", "bad.py", "--yes", "Add."]) == 2
     assert "bad.py:1: ModuleNotFoundError" in capsys.readouterr().err
@@ -157,7 +157,7 @@ def test_a_tool_file_that_cannot_be_loaded_is_told_before_anything_is_asked(desk
     assert "'nobody' is neither a toolset nor a file" in capsys.readouterr().err
 
 
-def test_attempts_are_told_as_they_are_without_tools(desk: ToolDesk, capsys: Captured) -> None:
+def test_retries_are_noted_as_without_tools(desk: ToolDesk, capsys: Captured) -> None:
     desk.upstream.script = [answers({"error": {"message": "busy"}}, 503, [("Retry-After", "0")]), plays(says("Hello."))]
     assert main(["ask", "--tools", "tools.py", "--yes", "Greet me."]) == 0
     assert "note: attempt 2 after " in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_to_count_is_for_a_dry_run(desk: ToolDesk, capsys: Captured) -> None:
     assert "--count cannot be used with tools" in capsys.readouterr().err
 
 
-def test_a_model_that_cannot_call_tools_is_told_before_a_run_begins(desk: ToolDesk, capsys: Captured) -> None:
+def test_model_without_tool_support_is_rejected_before_the_run(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "-m", "local", "--tools", "tools.py", "--yes", "Add."]) == 2
     err = capsys.readouterr().err
     assert "it cannot call tools" in err
@@ -297,7 +297,7 @@ def test_a_run_goes_on_with_its_tools_by_the_beginning_of_its_name(desk: ToolDes
     assert f"error[usage]: the run {name} has ended" in capsys.readouterr().err
 
 
-def test_where_nobody_can_be_asked_the_run_waits(desk: ToolDesk, capsys: Captured) -> None:
+def test_without_an_approver_the_run_stays_resumable(desk: ToolDesk, capsys: Captured) -> None:
     name = left(desk)
     assert main(["resume", name]) == 2
     assert "no one is there to approve calls of add, wait" in capsys.readouterr().err
@@ -305,7 +305,7 @@ def test_where_nobody_can_be_asked_the_run_waits(desk: ToolDesk, capsys: Capture
     assert capsys.readouterr() == ("5", "")
 
 
-def test_a_run_that_nobody_knows(desk: ToolDesk, capsys: Captured) -> None:
+def test_resuming_an_unknown_run_is_reported(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["resume", "r_nothing"]) == 2
     assert "there is no run 'r_nothing'" in capsys.readouterr().err
 

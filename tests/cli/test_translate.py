@@ -127,7 +127,7 @@ def test_a_wrong_dialect_names_the_nearest(put: Put, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("option", ["--report", "FILE"])
-def test_a_path_that_cannot_be_used_is_told(put: Put, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_path_is_reported(put: Put, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic"]
     words += ["/nowhere/at/all"] if option == "FILE" else ["--report", "/nowhere/at/all", put("r.json", CHAT)]
     assert main(words) == 2

@@ -106,7 +106,7 @@ def test_a_case_that_runs_a_command_is_not_taken_from_a_request(page: Served) ->
 
 
 @pytest.mark.parametrize("run", ["e_9", "..%2f..", "%00", "e_1%27--", "%ff", "x" * 2000])
-def test_a_run_that_is_not_there_is_told(page: Served, run: str) -> None:
+def test_unknown_run_is_reported(page: Served, run: str) -> None:
     for path in (f"/api/evals/{run}", f"/api/evals/{run}/case?case=one"):
         assert asked(page, "GET", path)[0] == 404
     for order, body in (("rerun", {}), ("stop", {}), ("case/save", {"case": "one", "path": ["input"], "value": "x"})):

@@ -284,7 +284,7 @@ def prompts(draw: st.DrawFn, spoken: str) -> Prompt:
 
 @pytest.mark.parametrize("spoken", NAMES[:4])
 @given(data=st.data())
-def test_nothing_that_was_asked_for_is_lost(spoken: str, data: st.DataObject) -> None:
+def test_request_is_written_without_losses_or_errors(spoken: str, data: st.DataObject) -> None:
     prompt = data.draw(prompts(spoken))
     quirks = data.draw(
         st.sampled_from(
@@ -303,7 +303,7 @@ def test_nothing_that_was_asked_for_is_lost(spoken: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("spoken", NAMES[:4])
-def test_what_a_dialect_is_said_to_take_is_what_its_writer_takes(spoken: str) -> None:
+def test_declared_option_support_matches_the_writer(spoken: str) -> None:
     values = {
         "max_tokens": 9,
         "temperature": 1,

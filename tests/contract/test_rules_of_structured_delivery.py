@@ -174,11 +174,11 @@ def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
 # --- what was seen to get lost elsewhere ----------------------------------------------------------
 
 
-def test_loss_one_user_string_gets_no_system_message_that_nobody_wrote() -> None:
+def test_loss_single_user_string_gets_no_added_system_message() -> None:
     assert told(delivered("input: hello")) == [("user", ["hello"])]
 
 
-def test_loss_system_only_is_not_said_twice() -> None:
+def test_loss_system_only_input_is_sent_once() -> None:
     assert told(delivered("input: [{role: system, content: S}]")) == [("system", ["S"])]
 
 
@@ -227,7 +227,7 @@ def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
         deliver(reading.suite.cases[0].messages, {})
 
 
-def test_loss_object_content_is_told_as_json() -> None:
+def test_loss_object_content_is_sent_as_json() -> None:
     assert told(delivered("input: [{role: user, content: {a: [1]}}]")) == [("user", ['{\n  "a": [\n    1\n  ]\n}'])]
 
 

@@ -129,7 +129,7 @@ def test_1_payload_terms_are_what_telemetry_tells() -> None:
 # --- 5. Branches ----------------------------------------------------------------------------------
 
 
-def test_5_4_asked_anew_it_uses_the_context_that_is_visible_now() -> None:
+def test_5_4_retry_uses_the_currently_visible_context() -> None:
     view = heard(heard(five(), PairAsked(answered("f"))), PairFailed("f", Trouble("network", "gone")))
     filtered(heard(view, PairsStarred(("a",), 3)), "s3")
     assert names(planned(view, view.history.get("f").user_text)) == "a"
@@ -337,7 +337,7 @@ def test_7_7_every_field_of_the_schema_is_there_by_its_name() -> None:
     assert told["selection"][0].keys() == {"id", "model", "tokens"}
 
 
-def test_7_7_what_the_provider_reports_stands_beside_the_prediction() -> None:
+def test_7_7_provider_reported_tokens_are_kept_beside_the_prediction() -> None:
     last = driven(four(), [Delivered(Usage(input_tokens=77))])[1].telemetry[-1]
     assert (last.final_delivered_tokens, last.reported_input_tokens) == (85, 77)
     assert last.bands.keys() == {"predictedHistory", "attemptHistory", "AUT"}

@@ -94,7 +94,7 @@ def test_a_book_of_an_error_is_read_at_its_beginning() -> None:
         (Fault(Code.LOCAL_UNAVAILABLE, "no"), 503),
     ],
 )
-def test_the_status_is_the_providers_own_where_it_told_one(fault: Fault, status: int) -> None:
+def test_provider_status_is_used_where_it_fits_the_error(fault: Fault, status: int) -> None:
     assert status_of(fault) == status
 
 
@@ -177,7 +177,7 @@ def test_a_field_that_is_no_time_says_nothing(details: object) -> None:
     st.text(max_size=200),
     st.dictionaries(st.sampled_from(["retry-after", "date", "retry-after-ms"]), st.text(max_size=40)),
 )
-def test_whatever_was_said_a_wait_is_none_or_no_less_than_nothing(message: str, headers: dict[str, str]) -> None:
+def test_retry_wait_is_none_or_non_negative(message: str, headers: dict[str, str]) -> None:
     wait = wait_of(message, headers)
     assert wait is None or wait >= 0
 

@@ -281,7 +281,7 @@ def test_what_cannot_be_strict_says_where(schema: JsonObject, place: str) -> Non
     assert (result.obstacle[0], result.schema, result.changes) == (place, schema, ())
 
 
-def test_what_else_is_put_right_is_said() -> None:
+def test_every_other_schema_correction_is_listed() -> None:
     schema: JsonObject = {"properties": {"a": {"properties": {"b": {"type": "null"}}, "required": ["b", "gone"]}}}
     schema["required"] = ["a"]
     closed = {"required": ["b"], "additionalProperties": False, "properties": {"b": {"type": "null"}}}

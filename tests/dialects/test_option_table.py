@@ -257,7 +257,7 @@ def test_of_two_ids_the_user_goes_and_the_other_is_reported_with_the_true_reason
     assert report.losses == ()
 
 
-def test_nobody_named_stays_nobody() -> None:
+def test_options_without_a_user_id_are_unchanged() -> None:
     options = Options(temperature=1)
     assert fit_anthropic_id(options, Report(), "x") is options
     assert fit_openai_ids(options, Report(), "x") is options
@@ -302,7 +302,7 @@ names = st.sampled_from(("anthropic", "gemini", "openai-responses"))
 ids = st.none() | st.from_regex(r"[a-zA-Z0-9_]+", fullmatch=True)
 
 
-def test_a_seal_of_the_readers_own_provider_is_as_it_stands() -> None:
+def test_signature_of_the_readers_own_provider_is_unchanged() -> None:
     assert unwrap("EqQBCkYIB", "anthropic") == ("EqQBCkYIB", "anthropic", None)
 
 

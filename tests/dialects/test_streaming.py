@@ -119,7 +119,7 @@ def test_a_legal_last_frame_ends_at_once() -> None:
     assert StreamReader(Scripted()).feed(frame("over")) == [Finished("stop"), Ended()]
 
 
-def test_nothing_is_heard_after_a_failure() -> None:
+def test_frames_after_a_failure_are_ignored() -> None:
     reader = StreamReader(Scripted())
     assert reader.feed(frame("fail")) == [TextReceived(0, "x"), Failed(Fault(Code.OVERLOADED, "full")), Ended()]
     assert reader.feed(frame("text")) == []
@@ -128,7 +128,7 @@ def test_nothing_is_heard_after_a_failure() -> None:
 @pytest.mark.parametrize(
     ("data", "at"), [(b"{", "/0"), (b"[1]", "/0"), (b'{"say":"nonsense"}', "/0/say"), (b"\xff", "/0")]
 )
-def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: str) -> None:
+def test_unreadable_frame_is_reported_and_skipped(data: bytes, at: str) -> None:
     reader = StreamReader(Scripted())
     (event,) = reader.feed(Frame(data))
     assert isinstance(event, FrameBroken)
@@ -161,7 +161,7 @@ def test_a_finish_agrees_with_the_content(finish: Finish, has_calls: bool, expec
         (b" \r\n", "the answer is empty"),
     ],
 )
-def test_what_is_no_reply_is_told_by_what_it_is(data: bytes, message: str) -> None:
+def test_non_reply_body_is_described_in_the_error(data: bytes, message: str) -> None:
     fault = no_reply(data)
     assert (fault.code, fault.message) == (Code.UPSTREAM_PROTOCOL, message)
     assert "base URL" in fault.hint
@@ -205,13 +205,13 @@ def test_any_other_frame_has_to_be_taken_apart_and_so_has_the_next(frame: bytes)
     assert growth.read(ONE) is None
 
 
-def test_nothing_is_learned_where_it_is_not_certain_where_the_text_stands() -> None:
+def test_nothing_is_learned_if_the_text_position_is_ambiguous() -> None:
     assert grown(b'{"model":"one","content":"one"}', TextReceived(0, "one")).read(ONE) is None
     assert grown(b'{"content":"\\u006fne"}', TextReceived(0, "one")).read(b'{"content":"two"}') is None
     assert grown(ONE, TextReceived(0, "\ud800")).read(ONE) is None
 
 
-def test_who_numbers_frames_is_soon_left_alone() -> None:
+def test_learning_stops_for_streams_that_number_their_frames() -> None:
     growth = TextDeltas()
     for number in range(4):
         growth.learn(b'{"n":%d,"text":"one"}' % number, TextReceived(0, "one"))
@@ -296,7 +296,7 @@ def test_interleaved_calls_come_out_one_after_the_other() -> None:
     ]
 
 
-def test_calls_that_nobody_completes_are_written_at_the_end() -> None:
+def test_incomplete_calls_are_written_at_the_end() -> None:
     fault = Failed(Fault(Code.NETWORK, "gone"))
     out, _ = sequenced(ToolCallBegun(1, "c1", "a"), ToolCallBegun(2, "c2", "b"), ToolCallBegun(3, "c3", "c"), fault)
     assert out == [ToolCallBegun(0, "c1", "a"), ToolCallBegun(1, "c2", "b"), ToolCallBegun(2, "c3", "c"), fault]

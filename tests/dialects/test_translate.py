@@ -131,7 +131,7 @@ def test_calls_get_their_names_back_from_the_clients_request() -> None:
     assert restore_names([begun], request) == [ToolCallBegun(0, "c", "patch", kind="custom")]
 
 
-def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it() -> None:
+def test_model_is_not_lost_when_the_caller_writes_the_url() -> None:
     request = Request(model="m", messages=(Message("user", (Text("hi"),)),))
     report, silent = Report(), Report()
     body = write_request(request, "gemini", Target(), report)
@@ -219,7 +219,7 @@ def unsigned(target: str) -> list[tuple[str, str]]:
     return [(addition.pointer, addition.severity) for addition in additions if "not signed" in addition.what]
 
 
-def test_a_signature_that_stands_for_none_is_an_addition() -> None:
+def test_placeholder_signature_is_an_addition() -> None:
     assert unsigned("anthropic") == [("/content/0/signature", "identity")]
     assert unsigned("openai-responses") == [("/output/0/encrypted_content", "identity")]
     assert unsigned("gemini") == []
@@ -309,7 +309,7 @@ def test_between_equal_dialects_the_bytes_of_a_stream_stay_as_they_came() -> Non
     assert translation.reply.choice.finish == "stop"
 
 
-def test_each_piece_is_told_as_soon_as_it_is_there() -> None:
+def test_each_piece_is_written_as_soon_as_it_arrives() -> None:
     translation = StreamTranslation("openai-chat", "anthropic")
     first = translation.feed(chunk({"content": "hi"}))
     assert b"text_delta" in first
@@ -338,7 +338,7 @@ def test_a_frame_that_cannot_be_read_fails_a_translation_and_nothing_follows() -
     assert translation.reply.fault.code == Code.UPSTREAM_PROTOCOL
 
 
-def test_whoever_only_looks_goes_on_after_a_broken_frame() -> None:
+def test_event_translation_continues_after_a_broken_frame() -> None:
     translation = StreamTranslation("openai-chat", "events")
     out = translation.feed(b"data: {broken\n\n" + WHOLE) + translation.close()
     kinds = [json.loads(line)["event"] for line in out.splitlines()]
@@ -375,7 +375,7 @@ def test_an_error_body_in_place_of_a_stream_keeps_its_words() -> None:
     assert translation.reply.fault.code == Code.RATE_LIMITED
 
 
-def test_a_whole_reply_in_place_of_a_stream_is_told_as_one() -> None:
+def test_whole_reply_in_place_of_a_stream_is_translated_as_one_message() -> None:
     message = {"role": "assistant", "content": "hi"}
     body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     out, translation = closed(json.dumps(body).encode())
@@ -397,7 +397,7 @@ def test_the_answer_can_be_given_another_models_name() -> None:
     assert json.loads(translation.feed(WHOLE) + translation.close())["model"] == "mine"
 
 
-def test_frames_behind_the_end_are_not_told_and_that_is_reported() -> None:
+def test_frames_after_the_end_are_dropped_and_reported() -> None:
     _, translation = closed(WHOLE + b"data: [DONE]\n\n" + chunk({"content": "late"}))
     assert [(loss.pointer, loss.what) for loss in translation.report.losses if loss.what == "a frame"] == [
         ("/4", "a frame")

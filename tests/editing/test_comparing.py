@@ -57,7 +57,7 @@ def test_the_next_turn_only_adds() -> None:
     assert [change for change, _ in lines] == ["added", "added"]
 
 
-def test_what_stands_elsewhere_has_moved() -> None:
+def test_section_in_another_position_is_shown_as_moved() -> None:
     turn = chat()
     messages = turn["messages"]
     moved = chat(messages=[messages[0], *messages[2:5], messages[1], messages[5]])
@@ -144,7 +144,7 @@ def test_what_is_the_same_or_added_is_no_change() -> None:
     assert changes_in_conversation(Insert(pointer="/messages/-", value={"role": "user", "content": "more"})) == ()
 
 
-def test_a_change_says_who_said_what_and_which_of_equal_words() -> None:
+def test_change_names_the_speaker_and_the_occurrence_of_equal_texts() -> None:
     first, second = changes_in_conversation(SetText(section=at(1), text="start"), SetText(section=at(5), text="stop"))
     assert first == SectionChange(who="user", old="go", new="start", nth=0, count=1)
     assert second == SectionChange(who="user", old="go", new="stop", nth=1, count=1, is_question=True)

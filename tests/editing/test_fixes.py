@@ -213,7 +213,7 @@ def test_a_type_gets_the_name_that_it_has(kind: Any, label: str, fixed: Any) -> 
     assert resolve(draft.document, at) == fixed
 
 
-def test_a_type_of_which_nobody_knows_what_it_means_is_left_to_its_author() -> None:
+def test_unknown_schema_type_offers_only_dropping_the_tool() -> None:
     draft = responses({"type": "function", "name": "f", "parameters": {**OBJECT, "properties": {"a": {"type": "qux"}}}})
     (finding,) = problems(draft, Facts())
     assert [fix.label for fix in finding.fixes] == ["Drop this tool"]

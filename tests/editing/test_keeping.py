@@ -44,7 +44,7 @@ def test_all_that_was_changed_is_kept_and_comes_out_the_same() -> None:
     assert repeated(now, masks).data == now.data
 
 
-def test_what_nobody_touched_is_not_kept() -> None:
+def test_untouched_sections_get_no_mask() -> None:
     draft = drafted(chat(), "openai-chat")
     start = draft.with_edit(SetText(section=ids(draft, "system")[0], text="By another mask."))
     now = start.with_edit(SetText(section=ids(draft, "user")[0], text="Mine."))
@@ -136,7 +136,7 @@ def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
         Batch(operations=(Set(pointer="/model", value="other"), Insert(pointer="/user", value="me"))),
     ],
 )
-def test_what_masks_cannot_repeat_is_told_and_not_lost(operation: Edit) -> None:
+def test_edits_that_masks_cannot_repeat_are_refused(operation: Edit) -> None:
     draft = drafted(chat(messages=chat()["messages"][:2]), "openai-chat")
     now = draft.with_edit(operation)
     with pytest.raises(Fault, match=r"not all of the edits|was added"):

@@ -121,7 +121,7 @@ def repeated(*words: str) -> Draft:
     return drafted(chat(messages=messages), "openai-chat")
 
 
-def test_equal_sections_are_told_apart_by_what_stands_before_them() -> None:
+def test_equal_sections_are_distinguished_by_what_precedes_them() -> None:
     draft = repeated("a", "go on", "b", "go on")
     mask = kept(draft, SetText(section=ids(draft, "user")[3], text="stop"))
     later, (outcome,) = apply_masks(repeated("x", "go on", "b", "go on", "c"), [mask], session="work", project="")
@@ -129,7 +129,7 @@ def test_equal_sections_are_told_apart_by_what_stands_before_them() -> None:
     assert [later.section(name).text for name in ids(later, "user")] == ["x", "go on", "b", "stop", "c"]
 
 
-def test_equal_sections_that_cannot_be_told_apart_are_left_alone() -> None:
+def test_indistinguishable_sections_are_left_unchanged() -> None:
     draft = repeated("a", "go on", "b", "go on")
     mask = kept(draft, SetText(section=ids(draft, "user")[3], text="stop"))
     assert outcomes(repeated("go on", "go on", "go on"), mask) == [("ambiguous", "")]
@@ -146,7 +146,7 @@ def parted(*sections: list[str]) -> Draft:
     return drafted(chat(messages=messages), "openai-chat")
 
 
-def test_equal_parts_are_told_apart_by_their_section_and_by_their_neighbour() -> None:
+def test_equal_parts_are_distinguished_by_section_and_neighbour() -> None:
     draft = parted(["a", "same"], ["b", "same"])
     section = draft.section(ids(draft, "user")[1])
     mask = kept(draft, SetText(section=section.id, part=section.parts[1].id, text="other"))
@@ -233,7 +233,7 @@ def test_of_equal_masks_the_last_counts() -> None:
     assert apply_masks(draft, masks, session="work", project="")[0].section(user).text == "Two."
 
 
-def test_masks_of_others_are_not_heard() -> None:
+def test_masks_of_other_sessions_or_projects_are_ignored() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, Delete(section=ids(draft, "system")[0]), "session", "work")
     nobodys = msgspec.structs.replace(mask, scope="project", name="")
@@ -360,7 +360,7 @@ def test_a_list_of_masks_that_makes_no_sense_is_refused_whole(value) -> None:
 @pytest.mark.parametrize(
     ("session", "project"), [("", ""), ("work", ""), ("work@shop", "shop"), ("a@b@c", "c"), ("a@", "")]
 )
-def test_the_project_stands_behind_the_last_at(session: str, project: str) -> None:
+def test_project_is_the_text_after_the_last_at_sign(session: str, project: str) -> None:
     assert project_of(session) == project
 
 
@@ -397,7 +397,7 @@ def test_a_kept_edit_whose_context_is_gone_or_there_twice_changes_nothing_and_sa
         assert (after is other, outcome.outcome, bool(outcome.why)) == (True, result, True)
 
 
-def test_a_short_word_is_looked_for_only_where_it_was_said() -> None:
+def test_short_text_matches_only_a_whole_section() -> None:
     mask = patch_of(prompted(PROMPT, "yes"), "user", "no")
     assert outcomes(prompted(PROMPT, "oh yes, please"), mask) == [("missing", "")]
     assert outcomes(prompted("Another.", "yes"), mask)[0][0] == "applied"

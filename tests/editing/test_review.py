@@ -132,7 +132,7 @@ def test_every_section_and_every_category_is_counted() -> None:
     assert made.whole.tokens == made.estimate.tokens
 
 
-def test_the_reserve_is_what_the_model_can_write_if_nothing_is_asked() -> None:
+def test_reserve_defaults_to_the_models_output_limit() -> None:
     document = chat()
     del document["max_completion_tokens"]
     assert budget(drafted(document, "openai-chat")).reserve == 200

@@ -93,7 +93,7 @@ def test_what_bodies_resemble() -> None:
     assert near(("thread-id", "t"), session="named") == "named"
 
 
-def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
+def test_secret_split_across_frames_is_not_recorded() -> None:
     kept: list[Entry] = []
     recorder = recorderd(kept)
     recorder.record_attempt(AttemptStarted(1, "acme", recorder.sha256))
@@ -111,7 +111,7 @@ def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
     assert b"it is ***" in facts[2].fact.data
 
 
-def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_recording_failure_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(_entries: object) -> None:
         raise OverflowError("too large")
 
@@ -151,7 +151,7 @@ def said(*told: str) -> Reply:
     return Reply(choices=(Choice(parts=tuple(Text(text=text) for text in told)),), id="r_1")
 
 
-def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
+def test_reply_text_is_announced_redacted_before_the_end_is_recorded() -> None:
     heard: list[ReplyText | Entry] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
     recorder = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
@@ -162,7 +162,7 @@ def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() 
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
+def test_unread_reply_announces_no_text(counts: bool) -> None:
     heard: list[ReplyText] = []
     asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
     recorder = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())

@@ -212,7 +212,7 @@ def test_no_name_means_two_things_and_short_forms_are_one_letter() -> None:
     assert all(len(field.letter) <= 1 for field in FIELDS)
 
 
-def test_what_stands_for_others_stands_for_fields() -> None:
+def test_shorthand_terms_refer_to_known_fields() -> None:
     assert {term.field for term in WORDS.values()} | {part for parts in SUMS.values() for part in parts} <= set(BY_NAME)
 
 

@@ -337,7 +337,7 @@ def test_of_a_long_text_the_part_around_is_shown() -> None:
     assert pointed("a" * 100, 0, 100)[1] == "  " + "^" * 72
 
 
-def test_wide_letters_and_control_characters_keep_the_carets_in_place() -> None:
+def test_wide_and_control_characters_keep_the_carets_aligned() -> None:
     assert pointed("話:x", 2, 3) == ["  話:x", "     ^"]
     assert pointed("話", 0, 1) == ["  話", "  ^^"]
     assert pointed("\x1b[31mred", 5, 8) == ["   [31mred", "       ^^^"]

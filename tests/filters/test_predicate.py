@@ -99,7 +99,7 @@ def test_what_is_under_way_is_neither_ok_nor_an_error() -> None:
     assert matches(parse("!status:ok & !status:error & !(status<400) & !(status>=400)"), WAITING, now=NOW)
 
 
-def test_no_tools_are_asked_for_with_nothing() -> None:
+def test_empty_tool_value_matches_exchanges_without_tools() -> None:
     assert matches(parse("tool:''"), WAITING, now=NOW)
     assert matches(parse("tool:''"), Known({"tool": ()}), now=NOW)
 
@@ -149,7 +149,7 @@ def test_a_place_in_a_list_is_not_known_to_one_thing_alone() -> None:
         alone(Latest(1))
 
 
-def test_whoever_knows_the_list_can_answer() -> None:
+def test_list_term_is_decided_by_the_given_callback() -> None:
     assert matches(parse("r20 & !r1"), CLAUDE, now=NOW, belongs=lambda term: term == Latest(20))
 
 
@@ -306,7 +306,7 @@ def test_places_in_the_whole_list(text: str, ids: str) -> None:
         ("r3 & o", "45"),
     ],
 )
-def test_what_goes_along_is_found_last_among_what_is_shown(text: str, ids: str) -> None:
+def test_context_term_is_applied_last_to_the_visible_pairs(text: str, ids: str) -> None:
     assert taken(text) == ids
 
 
@@ -315,7 +315,7 @@ def test_a_boundary_outside_the_list_is_its_end(fitting: int, ids: str) -> None:
     assert taken("o", fitting) == ids
 
 
-def test_without_a_boundary_everything_goes_along() -> None:
+def test_context_term_selects_every_pair_without_a_boundary() -> None:
     assert select(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
     assert select(parse("m"), PAIRS, context=Context(NOW)) == []
     assert select(parse("m"), [Known()], context=Context(NOW)) == [Known()]

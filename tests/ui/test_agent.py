@@ -95,7 +95,7 @@ def test_some_calls_at_once_are_decided_one_by_one_or_together(desk: AgentDesk, 
     assert [told[-9:] for told in results(desk.sent[-1])[-3:]] == ["2", "4", "No notes."]
 
 
-def test_what_a_tool_said_is_seen_while_the_run_goes_on(desk: AgentDesk) -> None:
+def test_tool_result_is_visible_while_the_run_continues(desk: AgentDesk) -> None:
     desk.says(calls(add(2, 3)), calls(add(5, 4)), says("Nine."))
     with desk.look() as chat:
         pair = chat.begin("Add in two steps.")

@@ -45,7 +45,7 @@ def test_each_request_is_looked_at_and_what_is_changed_stays_changed(desk: Agent
     assert results(desk.sent[-1]) == ["4", "8"]
 
 
-def test_who_comes_back_from_a_held_request_is_left_alone(desk: AgentDesk, tmp_path: Path) -> None:
+def test_going_back_from_a_held_request_does_not_reopen_it(desk: AgentDesk, tmp_path: Path) -> None:
     desk.says(calls(add(1, 2)), says("Three."))
     with desk.look() as chat:
         page = chat.page

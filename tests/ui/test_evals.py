@@ -16,7 +16,7 @@ def fits(shown: Shown) -> None:
     assert sizes[0] <= sizes[1], sizes
 
 
-def test_who_has_none_is_told_how_to_run_the_first(scene: Scene) -> None:
+def test_empty_list_shows_how_to_run_the_first_eval(scene: Scene) -> None:
     with scene.stage.look() as shown:
         page = shown.page
         page.get_by_role("link", name="Evals").click()

@@ -193,7 +193,7 @@ def test_a_run_is_followed_live_and_stopped(scene: Scene) -> None:
         expect(page.get_by_text(f"sightline eval run --resume {run}")).to_be_visible()
 
 
-def test_what_is_not_there_is_said_and_a_server_that_is_gone(scene: Scene) -> None:
+def test_missing_records_and_an_unreachable_server_are_reported(scene: Scene) -> None:
     run = scene.run("--target", "parrot")
     with scene.stage.look() as shown:
         page = shown.page

@@ -91,7 +91,7 @@ def test_an_order_that_breaks_off_is_none() -> None:
     assert caught.value.code is Code.CANCELLED
 
 
-def test_one_that_is_too_long_is_heard_out_and_refused() -> None:
+def test_too_long_body_is_rejected() -> None:
     with pytest.raises(Fault) as caught:
         ordered(b'{"a"', b":1", b"}", most=4)
     assert caught.value.status == 413
@@ -122,7 +122,7 @@ def test_every_refusal_has_its_status() -> None:
     assert replies.wrong_method("PUT").status == 405
 
 
-def test_a_wrong_method_is_told_the_right_ones() -> None:
+def test_wrong_method_is_answered_with_the_allowed_methods() -> None:
     assert dict(replies.wrong_method("PUT").headers)[b"allow"] == b"GET, HEAD"
     posted = replies.wrong_method("GET", "POST")
     assert dict(posted.headers)[b"allow"] == b"POST"

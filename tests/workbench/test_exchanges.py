@@ -107,7 +107,7 @@ def test_bodies_are_exact(store: ListStore, query: str, body: bytes) -> None:
     assert b"html" not in dict(answer.headers)[b"content-type"]
 
 
-def test_a_body_that_nobody_knows_is_refused(store: ListStore) -> None:
+def test_unknown_body_is_rejected(store: ListStore) -> None:
     with pytest.raises(Fault) as caught:
         asyncio.run(over(store).body("x_1", Query("of=thoughts")))
     assert caught.value.code is Code.INVALID_REQUEST
@@ -165,7 +165,7 @@ def test_what_has_been_there_is_offered(server: Running) -> None:
     assert texts(server, text="sess & model:x", at="4") == ["session:"]
 
 
-def test_a_mistake_is_told_with_its_place_as_browsers_count(server: Running) -> None:
+def test_filter_error_position_is_counted_in_utf_16_units(server: Running) -> None:
     _, told = looked(server, text='text:"😀" & colour:red')
     error = told["error"]
     assert isinstance(error, dict)
@@ -272,7 +272,7 @@ def test_what_left_other_than_it_came_is_dirty() -> None:
     assert view(SUMMARY, noted(RECEIVED, AttemptStarted(1, "acme", "aa")))["dirty"] is False
 
 
-def test_the_bytes_of_a_frame_are_told_in_base64() -> None:
+def test_frame_bytes_are_returned_as_base64() -> None:
     assert fact_shown(FactEntry("x_1", 2, 7.0, FrameArrived(b"hi", 0.5))) == {
         "n": 2, "at": 7.0, "kind": "frame", "data": "aGk=", "after": 0.5, "size": 2,
     }  # fmt: skip
@@ -333,7 +333,7 @@ def asked(stage: DeskStage, method: str, path: str, **headers: str) -> tuple[int
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-def test_whoever_has_no_token_or_comes_from_elsewhere_is_let_into_nothing(
+def test_requests_without_token_or_from_another_origin_are_rejected(
     stage: DeskStage, held: str, method: str, path: str
 ) -> None:
     path = path.replace("{id}", held)
@@ -357,7 +357,7 @@ def test_whoever_has_no_token_or_comes_from_elsewhere_is_let_into_nothing(
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-def test_another_method_is_told_which_one_is_right(stage: DeskStage, held: str, method: str, path: str) -> None:
+def test_wrong_method_is_answered_with_the_allowed_method(stage: DeskStage, held: str, method: str, path: str) -> None:
     path = path.replace("{id}", held)
     status, headers, body = asked(stage, "DELETE", path, authorization=f"Bearer {stage.server.token}")
     assert status == 405

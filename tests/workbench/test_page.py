@@ -171,7 +171,7 @@ class Listener:
             await self._more.wait()
 
 
-async def test_facts_are_told_in_their_order_until_the_hub_is_closed() -> None:
+async def test_facts_are_streamed_in_order_until_the_hub_is_closed() -> None:
     hub, listener = Hub(lambda _entries: None), Listener()
     listening = asyncio.ensure_future(stream(hub, listener))
     await listener.until(b": listening\n\n")
@@ -199,7 +199,7 @@ async def test_a_quiet_stream_is_kept_open() -> None:
     await listening
 
 
-async def test_who_leaves_is_told_nothing_more() -> None:
+async def test_disconnected_listener_stops_watching() -> None:
     hub, listener = Hub(lambda _entries: None), Listener()
     listening = asyncio.ensure_future(stream(hub, listener))
     await listener.until(b"listening")
@@ -321,14 +321,14 @@ def test_lists_views_and_bodies(server: Running) -> None:
         ("POST", "/api/events", 405),
     ],
 )
-def test_what_is_not_there_is_told_in_one_shape(server: Running, method: str, path: str, status: int) -> None:
+def test_unavailable_endpoints_share_one_error_format(server: Running, method: str, path: str, status: int) -> None:
     got, told = server.api(path, method)
     assert got == status
     assert set(told["error"]) == {"code", "message", "hint"}
     assert told["error"]["hint"]
 
 
-def test_facts_are_heard_live(server: Running) -> None:
+def test_facts_are_streamed_live(server: Running) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.request("GET", "/api/events", headers={"authorization": f"Bearer {SERVER_TOKEN}"})
     answer = connection.getresponse()

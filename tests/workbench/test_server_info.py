@@ -96,7 +96,7 @@ PROVIDERS_CATALOG = Catalog(
 )
 
 
-def test_those_on_this_machine_are_asked_and_others_are_not() -> None:
+def test_only_local_providers_are_probed() -> None:
     asked: list[str] = []
 
     async def probe(request: HttpRequest) -> str:
@@ -134,7 +134,7 @@ def server(acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         yield gateway
 
 
-def test_the_server_asks_when_it_is_asked(server: Served, acme: Upstream) -> None:
+def test_provider_status_is_probed_on_request(server: Served, acme: Upstream) -> None:
     acme.script = [says({"data": []})]
     told = {each["name"]: (each["ready"], each["why"]) for each in server.api("/api/providers")}
     assert told["up"] == (True, "")

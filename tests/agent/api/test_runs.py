@@ -226,7 +226,7 @@ def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_bef
     told(story, tmp_path)
 
 
-def test_a_run_whose_tools_nobody_here_knows_is_taken_up_elsewhere(tmp_path: Path) -> None:
+def test_run_with_command_line_tools_cannot_be_resumed_over_the_api(tmp_path: Path) -> None:
     async def story(desk: Desk, upstream: Upstream) -> None:
         upstream.script = [plays(calls(count(1)))]
         watch = desk.stage.hub.watch()

@@ -118,7 +118,7 @@ def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
     assert later.request.messages[0] == edited.messages[0]
 
 
-def test_words_beside_the_results_are_told_to_the_model() -> None:
+def test_context_given_with_tool_results_is_sent_to_the_model() -> None:
     loop = begun(plan())
     loop.send(Replied(calls(count(1))))
     asked = loop.send(Used({"1.1": text_outcome("1")}, context="Hurry."))
@@ -134,7 +134,7 @@ def test_a_forced_choice_is_followed_once() -> None:
     assert [each.kind for each in ended.amendments] == ["tool_choice"]
 
 
-def test_a_conversation_with_lost_calls_is_made_whole_and_that_is_told() -> None:
+def test_missing_tool_results_are_filled_in_and_reported() -> None:
     lost = (Message("assistant", (ToolCall("x", "count", "{}"),)), *question().messages)
     driver = Driver([says()])
     ended = driver.play(Request("m", (*question().messages, *lost)), plan())
@@ -153,7 +153,7 @@ def test_an_id_that_a_model_uses_again_is_echoed_where_the_provider_takes_it() -
     assert not ended.amendments
 
 
-def test_where_the_provider_refuses_it_the_id_is_spelled_apart_and_that_is_told() -> None:
+def test_duplicate_call_id_is_renamed_and_reported_if_provider_refuses_it() -> None:
     driver = Driver([calls(count(1, "a")), calls(count(2, "a"))])
     ended = driver.play(question(), plan("anthropic"))
     assert [each for each, _ in results(driver.asked[2])] == ["a", "a_2"]
@@ -184,7 +184,7 @@ def test_a_call_that_cannot_be_run_is_answered_with_what_is_wrong(call: ToolCall
     assert (ended.rounds[0].calls[0].fate, ended.rounds[0].mistakes, ended.why) == ("refused", 1, "answered")
 
 
-def test_a_mistake_beside_a_good_call_keeps_nobody_from_running_that() -> None:
+def test_invalid_call_does_not_prevent_a_valid_call_from_running() -> None:
     driver = Driver([calls(ToolCall("x", "nope", "{}"), count(1, "y"))])
     driver.play(question(), plan())
     assert [each for each, _ in results(driver.asked[1])] == ["x", "y"]
@@ -205,7 +205,7 @@ def test_what_was_repaired_runs_and_the_model_sees_what_it_wrote() -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
-def test_calls_of_a_reply_that_was_cut_are_told_and_not_run(finish: str) -> None:
+def test_calls_of_a_truncated_reply_are_reported_and_not_run(finish: str) -> None:
     cut = reply(Text("I will"), ToolCall("c", "count", '{"n": 1'), finish=finish)  # type: ignore[arg-type]
     driver = Driver([cut])
     ended = driver.play(question(), plan())
@@ -280,7 +280,7 @@ def test_cost_stops_the_run() -> None:
     assert (ended.why, len(driver.asked), ended.rounds[0].cost) == ("limit", 2, pytest.approx(0.00002))
 
 
-def test_a_cost_that_nobody_can_know_is_refused_at_the_start() -> None:
+def test_cost_limit_without_known_prices_is_rejected_at_start() -> None:
     with pytest.raises(Fault) as caught:
         run(question(), limited(cost=1.0))
     assert caught.value.code is Code.USAGE
@@ -381,7 +381,7 @@ def test_without_a_limit_of_mistakes_no_attempts_are_counted() -> None:
 ASKING = Policy((ApprovalRule("edit_file", "deny", reason="Read only."),))
 
 
-def test_people_are_asked_and_their_decisions_are_followed() -> None:
+def test_approval_is_requested_and_decisions_are_applied() -> None:
     asked = calls(count(1, "a"), count(2, "b"), count(3, "c"), count(4, "d"))
     driver = Driver(
         [asked],
@@ -398,7 +398,7 @@ def test_people_are_asked_and_their_decisions_are_followed() -> None:
     ]
 
 
-def test_a_rule_that_denies_asks_nobody() -> None:
+def test_deny_rule_rejects_the_call_without_requesting_approval() -> None:
     driver = Driver([calls(ToolCall("a", "edit_file", '{"filePath": "x"}'))])
     ended = driver.play(question(), plan(policy=ASKING))
     assert results(ended.request) == [("a", "A rule of this run does not allow this call. Read only.")]
@@ -424,7 +424,7 @@ def test_text_that_was_edited_goes_back_as_text() -> None:
     assert (driver.used[0].arguments, echo.arguments) == ("ls -l", "ls -l")
 
 
-def test_edited_arguments_that_the_tool_does_not_take_are_asked_about_again() -> None:
+def test_invalid_edited_arguments_are_submitted_for_approval_again() -> None:
     driver = Driver([calls(count(1, "a"), count(2, "b"))])
     driver.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Allowed()}, {"1.1": Allowed({"n": 2})}]
     driver.play(question(), plan(policy=ASKING))
@@ -560,7 +560,7 @@ def test_the_question_whether_the_run_may_end_has_one_kind_of_answer() -> None:
         loop.send(Used())
 
 
-def test_no_hook_is_asked_about_an_end_that_is_none_of_the_models_choice() -> None:
+def test_stop_hook_is_skipped_when_the_model_did_not_choose_to_stop() -> None:
     loop = begun(plan(is_hooked=True))
     ended = finish(loop, Replied(reply(Text("and"), finish="length")))
     assert ended.why == "length"

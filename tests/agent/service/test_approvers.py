@@ -82,7 +82,7 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
 
 
 @on_stage
-async def test_who_watches_hears_how_far_a_tool_is_once_a_second(stage: RunStage, upstream: Upstream) -> None:
+async def test_watcher_receives_tool_progress_once_a_second(stage: RunStage, upstream: Upstream) -> None:
     class Slow(FakeTools):
         async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
             for number in range(30):
@@ -98,7 +98,7 @@ async def test_who_watches_hears_how_far_a_tool_is_once_a_second(stage: RunStage
 
 
 @on_stage
-async def test_a_person_is_told_that_the_tools_have_changed(stage: RunStage, upstream: Upstream) -> None:
+async def test_changed_tools_are_noted_in_the_run(stage: RunStage, upstream: Upstream) -> None:
     class Changing(FakeTools):
         async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
             self.definitions = (msgspec.structs.replace(COUNT, schema={"type": "object"}),)
@@ -138,16 +138,16 @@ def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision)
     assert decided(later) == decision
 
 
-def test_yes_is_yes_and_nobody_is_no() -> None:
+def test_yes_allows_the_call_and_unattended_mode_denies_it() -> None:
     assert decided("yes") == Allowed()
     assert decided(deny_unattended) == Denied(by="nobody")
 
 
-def test_arguments_that_cannot_be_used_are_not_asked_for_twice() -> None:
+def test_unusable_arguments_are_denied_without_asking_again() -> None:
     assert decided("yes", "n is missing") == Denied("n is missing")
 
 
-def test_limits_stay_and_what_was_interrupted_is_not_run_again_unless_that_was_said() -> None:
+def test_limits_are_kept_and_interrupted_calls_skipped_by_default() -> None:
     async def told(judge: Judging) -> tuple[bool, object]:
         confirmed = await judge.confirm("r_1", Confirm(1, Reached("requests", 1, 1, 2)))
         return confirmed, await judge.mid_flight("r_1", [CALL])
@@ -179,7 +179,7 @@ async def test_calls_are_decided_one_by_one_and_the_run_goes_on_with_the_last() 
     assert (changes, questions.open_keys("r_1")) == (["r_1"] * 3, frozenset())
 
 
-async def test_what_nobody_asks_cannot_be_answered() -> None:
+async def test_answer_to_a_question_that_is_not_open_is_rejected() -> None:
     questions = Questions(lambda _run: None)
     with pytest.raises(Fault, match="no call of this run") as caught:
         questions.decide("r_1", {"1.1": Allowed()})
@@ -205,7 +205,7 @@ async def test_an_answer_counts_once() -> None:
     assert await task is False
 
 
-async def test_interrupted_calls_can_be_told_of_before_and_after_they_are_asked_about() -> None:
+async def test_interrupted_calls_can_be_decided_before_or_after_the_question() -> None:
     questions = Questions(lambda _run: None)
     questions.tell("r_1", {"1.1": "again", "9.9": "skip"})
     task = await begun(questions.mid_flight("r_1", CALLS))

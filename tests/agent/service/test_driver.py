@@ -226,7 +226,7 @@ async def test_a_key_that_a_tool_tells_reaches_neither_the_model_nor_the_record(
 
 
 @on_stage
-async def test_to_stop_at_once_while_the_model_speaks_keeps_what_it_said(stage: RunStage, upstream: Upstream) -> None:
+async def test_immediate_stop_during_streaming_keeps_the_partial_reply(stage: RunStage, upstream: Upstream) -> None:
     came = asyncio.Event()
     upstream.script = [begins(reply(Text("Half of"), count(1)), came)]
     heard = asyncio.Event()
@@ -310,7 +310,7 @@ def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
 
 
 @pytest.mark.parametrize("what", ["approve", "confirm"])
-def test_to_stop_while_a_person_is_asked(tmp_path: Path, what: str) -> None:
+def test_stop_while_waiting_for_a_decision_cancels_the_run(tmp_path: Path, what: str) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         stage.person.waits = asyncio.Event()
         upstream.script = [plays(calls(count(1)))]
@@ -362,9 +362,7 @@ async def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(stage: R
 
 
 @on_stage
-async def test_a_tool_that_tells_too_much_of_itself_does_not_drown_who_watches(
-    stage: RunStage, upstream: Upstream
-) -> None:
+async def test_excessive_tool_progress_does_not_flood_watchers(stage: RunStage, upstream: Upstream) -> None:
     class Chatty(FakeTools):
         async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
             for number in range(20_000):
@@ -381,7 +379,7 @@ async def test_a_tool_that_tells_too_much_of_itself_does_not_drown_who_watches(
 
 
 @on_stage
-async def test_to_stop_while_somebody_is_asked_about_interrupted_calls(stage: RunStage, upstream: Upstream) -> None:
+async def test_stop_while_waiting_about_interrupted_calls_cancels_the_run(stage: RunStage, upstream: Upstream) -> None:
     begun = asyncio.Event()
 
     async def act(_call: RunnableCall) -> ToolOutcome:
@@ -456,7 +454,7 @@ async def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(stage: 
 
 
 @on_stage
-async def test_a_question_that_was_open_when_a_run_was_left_is_asked_again(stage: RunStage, upstream: Upstream) -> None:
+async def test_open_approval_question_is_asked_again_on_resume(stage: RunStage, upstream: Upstream) -> None:
     stage.person.waits = asyncio.Event()
     upstream.script = [plays(calls(count(1))), plays(says())]
     task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
@@ -482,9 +480,7 @@ async def test_a_run_that_is_left_with_its_last_word_has_ended(stage: RunStage, 
 
 
 @on_stage
-async def test_who_listens_hears_each_fact_once_it_is_there_and_can_look_at_the_rounds(
-    stage: RunStage, upstream: Upstream
-) -> None:
+async def test_listener_receives_each_fact_and_can_read_the_rounds(stage: RunStage, upstream: Upstream) -> None:
     upstream.script = [plays(calls(count(1))), plays(says())]
     heard: list[tuple[str, int]] = []
 
@@ -507,7 +503,7 @@ def test_tools_that_stay_as_they_are_are_not_spoken_of() -> None:
     assert offered.changes((SHELL, COUNT, EDIT)) == ""
 
 
-def test_what_goes_changes_and_comes_is_told_once() -> None:
+def test_tool_changes_are_reported_only_once() -> None:
     offered = ToolChanges(TOOLBOX, (EDIT, COUNT, SHELL))
     now = (COUNT_ANEW, SHELL, FRESH)
     words = "edit_file gone; count changed; fresh new, for the next run"
@@ -516,7 +512,7 @@ def test_what_goes_changes_and_comes_is_told_once() -> None:
     assert offered.changes((EDIT, *now)) == "the tools are not as they were: edit_file there again"
 
 
-def test_a_run_that_is_taken_up_is_compared_with_what_it_was_told() -> None:
+def test_resumed_run_reports_tool_changes_since_its_start() -> None:
     now = (COUNT_ANEW, FRESH)
     words = "edit_file, shell gone; count changed"
     assert ToolChanges(TOOLBOX, now).changes(now) == f"the tools are not as they were: {words}"

@@ -265,7 +265,7 @@ def test_a_provider_that_has_forgotten_gets_all_of_it_once(tmp_path: Path) -> No
     play(story, tmp_path, SPOKEN)
 
 
-def test_who_steps_through_a_run_sees_the_whole_request(tmp_path: Path) -> None:
+def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         _stage(stage, upstream, stored(calls(count(1)), "resp_1"), stored(says("Done."), "resp_2"))
         async with asyncio.TaskGroup() as group:
@@ -279,7 +279,7 @@ def test_who_steps_through_a_run_sees_the_whole_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_reply_on_record_is_the_reply_that_was_heard(tmp_path: Path, spoken: str, *, stream: bool) -> None:
+def test_recorded_reply_equals_the_received_reply(tmp_path: Path, spoken: str, *, stream: bool) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(calls(count(1)), spoken, stream=stream), plays(says(), spoken, stream=stream)]
         ended = await stage.run(plan(spoken), prompt=stage.prompt(stream=stream))
@@ -305,7 +305,7 @@ async def test_what_is_not_on_record_whole_is_not_recalled(stage: RunStage, upst
     assert await recall_reply(stage.store, "x_003", stage.choice) is None
 
 
-def test_what_a_server_may_have_told_wrongly_is_not_recalled(tmp_path: Path) -> None:
+def test_reply_with_unreliable_finish_reason_is_not_recalled(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(says(), "openai-responses")]
         await stage.run(plan("openai-responses"))

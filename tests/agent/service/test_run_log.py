@@ -24,7 +24,7 @@ from tests.loop_stage import plan, question, says
 from tests.store.traffic import NOON, prices
 
 
-async def test_facts_are_written_in_their_order_whoever_brings_them_and_without_keys(tmp_path: Path) -> None:
+async def test_concurrent_facts_are_logged_in_order_with_secrets_masked(tmp_path: Path) -> None:
     store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
     heard: list[int] = []
     log = RunLog(
@@ -87,7 +87,7 @@ def test_whether_a_run_goes_on_depends_on_the_process_that_has_it() -> None:
     assert state(RunTaken("alive"), RunEnded("answered")) == "ended"
 
 
-async def test_a_run_that_nobody_can_read_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+async def test_unreadable_run_does_not_hide_other_runs(tmp_path: Path) -> None:
     store, past = await opened(tmp_path)
     good = [write(fact) for fact in (BEGAN, Replied(says()), RunEnded("answered"))]
     await store.logbook.append("run:r_1", 0, good, NOON)

@@ -128,7 +128,7 @@ async def test_a_tool_that_runs_is_shown_running_with_its_progress(stage: RunSta
 
 
 @on_stage
-async def test_a_limit_that_waits_to_be_raised_is_told_in_words(stage: RunStage, upstream: Upstream) -> None:
+async def test_pending_limit_confirmation_is_described_in_words(stage: RunStage, upstream: Upstream) -> None:
     upstream.script = [plays(calls(count(1)))]
     stage.person.waits = asyncio.Event()
     task = asyncio.ensure_future(stage.run(limited(requests=1, behaviour="confirm")))

@@ -49,7 +49,7 @@ async def test_a_request_that_was_composed_before_is_sent_as_it_is(stage: RunSta
 
 
 @on_stage
-async def test_what_cannot_be_asked_for_is_a_fault_and_no_run(stage: RunStage, upstream: Upstream) -> None:
+async def test_invalid_request_raises_a_fault_and_creates_no_run(stage: RunStage, upstream: Upstream) -> None:
     with pytest.raises(Fault, match="the input is empty"):
         await stage.run(prompt=Prompt(messages=()))
     with pytest.raises(Fault, match="the limit of tool calls is -1"):

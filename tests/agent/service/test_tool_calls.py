@@ -122,7 +122,7 @@ async def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) 
     await store.close()
 
 
-async def test_nothing_is_begun_once_somebody_wants_to_stop(tmp_path: Path) -> None:
+async def test_no_further_call_is_started_after_a_stop_request(tmp_path: Path) -> None:
     store, log = await opened(tmp_path)
     stop = StopSignal()
 

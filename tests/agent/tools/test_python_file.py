@@ -163,7 +163,7 @@ def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
     assert text(half) == "\ud83d"
 
 
-def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: Path) -> None:
+def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
     source = r"""
         import os, subprocess, sys
         def noisy() -> str:
@@ -195,7 +195,7 @@ def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: P
         ("return go()", "RecursionError"),
     ],
 )
-def test_what_a_tool_raises_is_told_to_the_model(tmp_path: Path, body: str, words: str) -> None:
+def test_exception_raised_by_a_tool_is_sent_to_the_model(tmp_path: Path, body: str, words: str) -> None:
     (outcome,) = used(tmp_path, f"\ndef go():\n    {body}\n", call("go"))
     assert outcome.is_error
     assert text(outcome).startswith(words)
@@ -293,7 +293,7 @@ async def _closed(tools: PythonFile) -> None:
 
 @pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
 @pytest.mark.parametrize("ending", [_cancelled, _closed])
-def test_whoever_ends_it_nothing_is_left_of_a_tool_that_does_not_want_to_end(
+def test_no_process_of_a_stubborn_tool_survives_cancel_or_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
 ) -> None:
     monkeypatch.setattr(child, "PATIENCE", 0.1)

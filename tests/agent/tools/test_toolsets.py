@@ -74,7 +74,7 @@ async def test_a_file_s_functions_run_in_the_folder_and_without_the_providers_ke
         await tools.close()
 
 
-async def test_hooks_of_several_toolsets_are_asked_once(tmp_path: Path) -> None:
+async def test_hooks_shared_by_several_toolsets_run_once(tmp_path: Path) -> None:
     (tmp_path / "hooks.json").write_text(json.dumps({"before_tool": [{"command": "echo $ACME_API_KEY here"}]}))
     toolsets = {
         name: Toolset(folder=name, builtin=(tool,), hooks="hooks.json")
@@ -133,7 +133,7 @@ def test_if_one_cannot_be_opened_those_before_it_are_closed(tmp_path: Path) -> N
     assert is_gone(int((tmp_path / "project" / "pid").read_text()))
 
 
-def test_a_name_twice_is_told_with_both_places(tmp_path: Path) -> None:
+def test_duplicate_tool_name_is_reported_with_both_locations(tmp_path: Path) -> None:
     (tmp_path / "kit.py").write_text(KIT)
     (tmp_path / "more.py").write_text("def pid() -> int: return 1")
     fault = fault_of({"one": Toolset(python="kit.py"), "two": Toolset(python="more.py")}, tmp_path)

@@ -101,7 +101,7 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
     call=st.sampled_from([call for call in CALLS if call[0] in ("POST", "PUT") and call[1] != "import"]),
     value=st.dictionaries(st.sampled_from(" ".join(NAMES).split()), VALUES, max_size=5),
 )
-def test_whatever_is_said_is_done_or_is_a_mistake_and_never_a_failure(
+def test_arbitrary_write_request_never_causes_a_server_error(
     desk: ChatDesk, call: tuple[str, str], value: dict[str, Any]
 ) -> None:
     method, path = call
@@ -124,7 +124,7 @@ def test_whatever_is_said_is_done_or_is_a_mistake_and_never_a_failure(
         max_size=4,
     ),
 )
-def test_whatever_is_asked_is_answered_or_is_a_mistake(
+def test_arbitrary_get_request_never_causes_a_server_error(
     desk: ChatDesk, path: str, names: str, query: dict[str, str]
 ) -> None:
     for each in ("{view}", "{id}", "{n}"):
@@ -139,12 +139,12 @@ def told(fault: Fault) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("code", sorted(OWN_CODES))
-def test_the_chats_own_codes_are_told(code: str) -> None:
+def test_chat_specific_error_codes_are_returned(code: str) -> None:
     fault = Fault(Code.CONTEXT_OVERFLOW, "too much", hint="less", status=422, details={"code": code})
     assert told(fault) == (422, {"code": code, "message": "too much", "hint": "less"})
 
 
-def test_what_the_page_needs_to_go_on_is_told() -> None:
+def test_error_includes_the_details_the_page_needs_to_continue() -> None:
     details = {"code": "quota_wait", "line": "can go in 5 s", "can_go_at": 12.5, "secret": 1}
     status, error = told(Fault(Code.RATE_LIMITED, "wait", hint="wait", status=429, details=details))
     assert (status, error["code"]) == (429, "quota_wait")
@@ -166,7 +166,7 @@ def test_a_providers_refusal_is_not_the_apis_own(code: Code) -> None:
     assert told(Fault(code, "no", status=401))[0] == 422
 
 
-def test_all_settings_are_told_also_those_that_are_as_usual() -> None:
+def test_all_settings_are_listed_including_defaults() -> None:
     shown = msgspec.to_builtins(shapes.SettingsShown())
     assert set(shown) == {field.encode_name for field in msgspec.structs.fields(ChatSettings)}
     assert (shown["charsPerToken"], shown["userRequestAllowance"], shown["maxTrimAttempts"]) == (3.5, 100, 10)

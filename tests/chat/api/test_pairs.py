@@ -76,12 +76,12 @@ def test_a_picture_of_the_answer_is_had_by_its_number(desk: ChatDesk) -> None:
     assert (shown.headers["content-type"], shown.body) == ("image/png", base64.b64decode(PNG))
 
 
-def test_what_nobody_knows_the_price_of_has_no_cost(desk: ChatDesk) -> None:
+def test_answer_of_a_model_without_prices_has_no_cost(desk: ChatDesk) -> None:
     answer = desk.pair("p")["answer"]
     assert (answer["usage"], answer["cost"]) == ({"input_tokens": 5, "output_tokens": 6}, None)
 
 
-def test_while_it_is_asked_again_the_answer_that_is_kept_counts_as_earlier(desk: ChatDesk) -> None:
+def test_kept_answer_counts_as_earlier_during_a_reask(desk: ChatDesk) -> None:
     pair = desk.ask("one")["id"]
     gate = desk.stops_after()
     desk.done("POST", f"pairs/{pair}/reask", {"view": "v", "model": "acme/small"})
@@ -102,7 +102,7 @@ def pair(desk: ChatDesk) -> str:
     return made
 
 
-def test_a_pair_is_shown_as_it_stands_in_a_view(desk: ChatDesk, pair: str) -> None:
+def test_pair_is_shown_with_its_state_in_the_view(desk: ChatDesk, pair: str) -> None:
     shown = desk.done("GET", f"pairs/{pair}?view=v")
     assert (shown["standing"], shown["earlier_answers"]) == ("included", [])
     assert shown["tokens"]["low"] <= shown["tokens"]["tokens"] <= shown["tokens"]["high"]
@@ -198,7 +198,7 @@ def test_an_id_from_elsewhere_may_hold_anything(desk: ChatDesk) -> None:
     assert desk.pair("a/b?c d")["user_text"] == "hi"
 
 
-def test_what_was_told_of_a_send_that_is_not_on_record_is_not_told(desk: ChatDesk) -> None:
+def test_telemetry_of_an_unrecorded_send_is_not_shown(desk: ChatDesk) -> None:
     kept = {"answer": {"messages": []}, "exchange": "x_gone"}
     document = {"schema": "sightline-chat/1", "topics": [], "pairs": [{"id": "old", "timestamp": 1, "kept": kept}]}
     assert desk.raw("POST", "import", json.dumps(document).encode()).json()["pairs"] == 1
@@ -206,7 +206,7 @@ def test_what_was_told_of_a_send_that_is_not_on_record_is_not_told(desk: ChatDes
     assert (shown["exchange"], shown["telemetry"]) == ("x_gone", [])
 
 
-def test_what_to_do_is_said_to_the_model(desk: ChatDesk) -> None:
+def test_compaction_instruction_is_sent_to_the_model(desk: ChatDesk) -> None:
     pair = desk.ask("one")["id"]
     desk.done("POST", "compaction/draft", {"view": "v", "ids": [pair], "instruction": "In one word."})
     assert desk.sent[-1]["messages"][-1] == {"role": "user", "content": "In one word."}

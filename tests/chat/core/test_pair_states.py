@@ -62,14 +62,14 @@ def test_what_had_come_of_a_cancelled_answer_stays_and_is_marked() -> None:
 
 
 @pytest.mark.parametrize("partial", [None, ChatAnswer()])
-def test_cancelled_before_anything_came_it_can_be_asked_again(partial: ChatAnswer | None) -> None:
+def test_pair_cancelled_before_any_output_becomes_an_error(partial: ChatAnswer | None) -> None:
     pair = after(WAITING, PairCancelled("a", partial))
     assert pair.state == "error"
     assert pair.trouble is not None
     assert pair.trouble.code == "cancelled"
 
 
-def test_asked_again_the_earlier_answer_is_kept() -> None:
+def test_earlier_answer_is_kept_on_reask() -> None:
     assert (AGAIN.state, AGAIN.model, AGAIN.asking) == ("sending", "acme", "other")
     assert AGAIN.answer == DONE.answer
     pair = after(AGAIN, PairAnswered("a", text_answer("or so")))
@@ -143,7 +143,7 @@ def test_what_is_on_its_way_is_left_alone(fact) -> None:
     assert "is waiting" in refused(WAITING, fact)
 
 
-def test_an_error_is_asked_anew_and_not_again() -> None:
+def test_failed_pair_cannot_be_reasked() -> None:
     assert "no answer" in refused(FAILED, PairReasked("a"))
 
 
@@ -179,7 +179,7 @@ def test_an_answer_can_be_emptied() -> None:
     assert after(empty, PairEdited("a", assistant_text="x")).assistant_text == "x"
 
 
-def test_marks_touch_nothing_that_is_said() -> None:
+def test_marks_do_not_change_question_or_answer() -> None:
     pair = DONE
     for fact in (
         PairsStarred(("a",), 2),

@@ -62,7 +62,7 @@ def test_the_topic_says_how_to_ask() -> None:
     assert (wanted.effort, wanted.verbosity, wanted.stream) == ("low", "high", True)
 
 
-def test_without_a_system_prompt_there_are_no_instructions_of_anybody() -> None:
+def test_without_a_system_prompt_there_are_no_instructions() -> None:
     assert planned(view_of(history_of())).prompt_without(0).instructions == ""
 
 
@@ -100,7 +100,7 @@ def test_what_is_planned_is_what_the_very_request_is_estimated_at(dialect: str, 
     assert tokens == whole.high
 
 
-def test_asked_again_where_it_stands_only_what_is_older_goes_along() -> None:
+def test_reask_in_place_sends_only_older_pairs() -> None:
     view = view_of(history_of(*FIVE))
     plan = plan_of(view, "c again", before="c")
     assert (names(plan), plan.visible_count) == ("ab", 2)
@@ -127,7 +127,7 @@ def test_a_pair_that_will_be_replaced_is_not_part_of_the_context() -> None:
     assert [item.id for item in plan_of(view, "why", before="d", replaces="a").items] == ["b", "c"]
 
 
-def test_instructions_and_the_conversation_go_along() -> None:
+def test_instructions_and_conversation_id_are_sent() -> None:
     topics = [
         Topic(id="t", name="T", instructions="Use metres."),
         Topic(id="u", name="U", parent="t", system_prompt="", instructions=None),
@@ -150,7 +150,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-def test_every_attempt_is_told_under_the_names_of_the_workflow() -> None:
+def test_each_attempt_is_recorded_in_telemetry_with_workflow_field_names() -> None:
     view = view_of(history_of(*map(answered, "abc")))
     _, ending = driven(
         planned(view), [AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "too long")), Delivered(Usage(input_tokens=7))]

@@ -30,7 +30,7 @@ def telemetry() -> tuple[SendTelemetry, ...]:
     return ending.telemetry
 
 
-def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added() -> None:
+def test_telemetry_before_an_attempt_is_sent_and_its_outcome_is_added() -> None:
     entries: list[Entry] = []
     tracing = SendTracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
     attempt, success = telemetry()
@@ -62,7 +62,7 @@ def test_a_drop_is_remembered_until_something_else_happens() -> None:
     assert not tracing.was_dropped
 
 
-def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_unwritable_record_is_logged_and_does_not_raise(caplog: pytest.LogCaptureFixture) -> None:
     def full(_entries: Sequence[Entry]) -> None:
         raise Fault(Code.CONFIG, "the disk is full")
 

@@ -31,7 +31,7 @@ from tests.loop_stage import calls, count, says
 from tests.running_stage import plays
 
 
-def test_what_hooks_say_beside_results_goes_along_with_later_questions(tmp_path: Path) -> None:
+def test_hook_context_is_included_in_later_questions(tmp_path: Path) -> None:
     workshop = Workshop()
     hook = Hook("after_tool", lambda _event: {"context": "By the way."})
     workshop.tools.hooks = Hooks([hook], folder=tmp_path, environment={})
@@ -80,7 +80,7 @@ async def test_the_answer_of_a_run_has_all_of_its_rounds(stage: ChatStage, works
 
 
 @equipped
-async def test_a_topic_without_tools_is_asked_as_ever(stage: ChatStage, workshop: Workshop) -> None:
+async def test_topic_without_tools_is_answered_without_a_run(stage: ChatStage, workshop: Workshop) -> None:
     await stage.begin(model="huge")
     stage.upstream.script = [speaks("hello")]
     pair = await stage.ask()
@@ -234,7 +234,7 @@ def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
     assert told({"n": 1}, is_edited=False) == '{"n": 1}'
 
 
-def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> None:
+def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: Path) -> None:
     is_running, gate = asyncio.Event(), asyncio.Event()
 
     async def act(call: RunnableCall) -> ToolOutcome:
@@ -282,7 +282,7 @@ def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> 
     play(story, tmp_path, **stories(workshop))
 
 
-def test_what_a_person_allowed_for_all_runs_is_not_asked_about(tmp_path: Path) -> None:
+def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
     workshop = Workshop()
     workshop.tools.rules = ()
     workshop.kept = KeptRules(tmp_path)

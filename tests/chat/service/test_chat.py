@@ -38,7 +38,7 @@ def chat_on(lines: Lines, hub: Hub | None = None) -> Chat:
 
 
 @played()
-async def test_law_9_a_fact_is_in_the_log_before_it_is_true_and_true_before_it_is_told(stage: ChatStage) -> None:
+async def test_law_9_fact_is_logged_then_applied_then_announced(stage: ChatStage) -> None:
     stage.watch()
     chat, seen = stage.service.chat, []
     await chat.load()
@@ -99,7 +99,7 @@ async def test_what_another_process_has_made_impossible_is_refused() -> None:
     assert lines.kinds() == ["asked", "answered", "deleted"]
 
 
-def test_who_watches_hears_of_what_another_process_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watchers_are_notified_of_changes_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.chat.service.chat._LOOK", 0.0)
 
     async def story(stage: ChatStage) -> None:
@@ -207,7 +207,7 @@ async def test_a_large_import_is_one_change_of_many_lines() -> None:
     assert list(await again.load()) == list(chat.history)
 
 
-async def test_a_history_is_warmed_before_anybody_asks_for_it() -> None:
+async def test_history_is_preloaded_before_first_use() -> None:
     lines = Lines()
     pairs = tuple(MessagePair(id=f"p{n}", user_text=f"Word {n}", at=float(n)) for n in range(2500))
     await chat_on(lines).happen(ChatImported((), pairs))
@@ -219,7 +219,7 @@ async def test_a_history_is_warmed_before_anybody_asks_for_it() -> None:
     await chat.close()
 
 
-async def test_a_history_that_cannot_be_read_is_told_to_whoever_asks(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreadable_history_is_logged_and_raised_on_load(caplog: pytest.LogCaptureFixture) -> None:
     lines = Lines()
     await lines.append("chat", 0, [b"{"], 1.0)
     chat = chat_on(lines)
@@ -388,7 +388,7 @@ async def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> N
 
 
 @played()
-async def test_of_very_many_pairs_it_is_not_said_which(stage: ChatStage) -> None:
+async def test_change_of_very_many_pairs_is_announced_without_their_ids(stage: ChatStage) -> None:
     names = tuple(f"p{number}" for number in range(1001))
     await stage.begin()
     await stage.happen(ChatImported((), tuple(map(answered, names))))

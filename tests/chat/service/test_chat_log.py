@@ -26,7 +26,7 @@ def test_what_is_written_is_read_again() -> None:
     assert PREFERENCES_FORMAT.decode(Line(1, 0.0, data)) == preferences
 
 
-def test_half_a_character_of_a_model_is_repaired_and_a_person_is_asked_to_correct_theirs() -> None:
+def test_lone_surrogate_is_repaired_in_answers_and_rejected_in_user_text() -> None:
     data, fact = FACT_FORMAT.encode(PairAnswered("a", text_answer("half \ud83d")))
     assert isinstance(fact, PairAnswered)
     assert fact.answer.text == "half \ufffd"

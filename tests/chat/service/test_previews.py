@@ -30,7 +30,7 @@ async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatSt
 
 
 @played()
-async def test_what_is_asked_again_or_replaced_is_seen_before(stage: ChatStage) -> None:
+async def test_reask_and_replace_can_be_previewed(stage: ChatStage) -> None:
     await stage.begin(*(answered(name) for name in "abc"))
     previews = stage.service.previews
     for wanted, count in (({}, 7), ({"before": "b"}, 3), ({"replaces": "a"}, 5)):

@@ -34,7 +34,7 @@ def stages(told: tuple[SendTelemetry, ...]) -> list[str]:
 
 
 @played()
-async def test_a_limit_that_is_used_up_is_told_before_anything_happens(stage: ChatStage) -> None:
+async def test_exhausted_limit_is_reported_before_anything_happens(stage: ChatStage) -> None:
     await stage.begin()
     asked_for_a_pause(stage, 30)
     fault = await refused(stage)
@@ -169,7 +169,7 @@ async def test_words_that_have_come_are_not_given_up_for_another_attempt(stage: 
 
 
 @played()
-async def test_an_overflow_that_is_told_inside_the_stream_is_one_all_the_same(stage: ChatStage) -> None:
+async def test_overflow_error_inside_the_stream_is_treated_as_overflow(stage: ChatStage) -> None:
     await stage.begin(answered("a"))
     error = b'data: {"error": {"code": "context_length_exceeded", "message": "too long"}}\n\n'
     sse = [("Content-Type", "text/event-stream")]

@@ -146,7 +146,7 @@ async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: Ch
 
 
 @played()
-async def test_5_3_broken_off_before_anything_came_it_is_an_error_that_can_be_asked_again(stage: ChatStage) -> None:
+async def test_5_3_send_cancelled_before_any_output_is_a_retryable_error(stage: ChatStage) -> None:
     await stage.begin()
     stage.upstream.script = [stall()]
     name = await stage.service.sends.send("v", "hello")
@@ -158,7 +158,7 @@ async def test_5_3_broken_off_before_anything_came_it_is_an_error_that_can_be_as
 
 
 @played()
-async def test_5_4_an_error_asked_anew_is_a_new_pair_at_the_end_and_the_old_one_is_gone(stage: ChatStage) -> None:
+async def test_5_4_retried_error_becomes_a_new_last_pair_and_the_old_is_removed(stage: ChatStage) -> None:
     await stage.begin(*pairs(1))
     stage.upstream.script = [refuses(401, "no", "no"), says("now")]
     failed = await stage.ask("why?")
@@ -178,7 +178,7 @@ async def test_5_4_edited_and_sent_again_the_pair_is_replaced_and_keeps_its_topi
 
 
 @played()
-async def test_5_4_asked_again_in_its_place_the_earlier_answer_is_kept_also_when_the_new_one_fails(
+async def test_5_4_reask_in_place_keeps_the_earlier_answer_even_on_failure(
     stage: ChatStage,
 ) -> None:
     await stage.begin(*pairs(3))
@@ -199,7 +199,7 @@ async def test_5_4_asked_again_in_its_place_the_earlier_answer_is_kept_also_when
 
 
 @played()
-async def test_5_4_without_a_model_the_same_one_is_asked_again_and_an_error_is_not_asked_in_its_place(
+async def test_5_4_reask_defaults_to_the_same_model_and_rejects_failed_pairs(
     stage: ChatStage,
 ) -> None:
     await stage.begin(answered("a", model="large"))
@@ -387,7 +387,7 @@ async def test_what_was_looked_at_is_what_is_sent_or_nothing_is(stage: ChatStage
 
 
 @played()
-async def test_who_hears_that_an_answer_has_come_can_ask_the_next_question_at_once(stage: ChatStage) -> None:
+async def test_next_question_can_be_sent_as_soon_as_the_answer_is_announced(stage: ChatStage) -> None:
     stage.watch()
     await stage.begin()
     stage.upstream.script = [says("ok")]

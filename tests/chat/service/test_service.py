@@ -11,7 +11,7 @@ from tests.upstream import stall
 
 
 @played()
-async def test_it_reads_nothing_before_it_is_asked(stage: ChatStage) -> None:
+async def test_service_reads_nothing_before_first_use(stage: ChatStage) -> None:
     assert (stage.logbook.kept, stage.service.chat.version) == ({}, 0)
     assert stage.service.sends.sending == ""
 
@@ -73,7 +73,7 @@ async def test_no_summary_is_a_fault(stage: ChatStage) -> None:
 
 
 @played()
-async def test_a_draft_that_nobody_waits_for_is_broken_off(stage: ChatStage) -> None:
+async def test_abandoned_draft_is_cancelled(stage: ChatStage) -> None:
     await stage.begin(answered("a"))
     stage.upstream.script = [stall()]
     drafting = asyncio.ensure_future(stage.service.compacting.draft("v", ["a"]))

@@ -81,7 +81,7 @@ async def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newes
 
 
 @played()
-async def test_each_change_is_heard_and_only_what_changed_is_looked_at(stage: ChatStage) -> None:
+async def test_view_updates_incrementally_on_each_change(stage: ChatStage) -> None:
     many = tuple(answered(f"p{number}", at=NOW + number) for number in range(1000))
     await stage.happen(ChatImported((), many))
     await stage.begin(filter_text="s0")
@@ -117,7 +117,7 @@ async def test_settings_are_for_all_views(stage: ChatStage) -> None:
     assert looking.view.room.user == 50
 
 
-def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
+def test_least_recently_used_view_is_evicted_and_reported_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_VIEWS", 2)
@@ -187,7 +187,7 @@ def models_of(folder: Path, preferred: str = "") -> Models:
     return Models(Catalog(providers=providers, models=facts), lambda _: True, Memory(folder, lambda: 1.0), preferred)
 
 
-def test_a_name_means_somebody_or_nobody(tmp_path: Path) -> None:
+def test_model_name_resolves_to_a_provider_or_is_unknown(tmp_path: Path) -> None:
     models = models_of(tmp_path)
     assert models.resolve("m").provider_name == "acme"
     assert models.find("acme/other") is not None
@@ -248,5 +248,5 @@ def test_pairs_that_were_left_out_stand_where_they_stood(left_out: str) -> None:
 
 
 @pytest.mark.parametrize(("left_out", "limit", "start"), [("", 100, 2), ("c", 100, 1), ("f", 70, 2), ("", 20, 6)])
-def test_the_boundary_is_the_row_of_the_first_that_goes_along(left_out: str, limit: int, start: int) -> None:
+def test_boundary_is_the_row_of_the_first_included_pair(left_out: str, limit: int, start: int) -> None:
     assert rows_of(left_out, limit=limit).start == start

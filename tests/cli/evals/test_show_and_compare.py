@@ -155,7 +155,7 @@ def test_one_case_is_shown_with_its_differences(runs: tuple[str, str], capsys: C
     assert main(["eval", "compare", *runs, "--case", "rome"]) == 2
 
 
-def test_a_side_without_results_or_with_an_unknown_target_is_told(
+def test_side_without_results_or_with_an_unknown_target_is_reported(
     runs: tuple[str, str], folder: Path, capsys: Captured
 ) -> None:
     (folder / "empty.jsonl").write_text("")

@@ -118,7 +118,7 @@ def test_own_seals_come_home_from_another_dialect():
     assert not report.losses
 
 
-def test_what_stands_beside_an_own_seal_cannot_be_sent():
+def test_fields_beside_a_native_signature_are_losses():
     blocks, report = write(
         Thinking("hm", id="t1", signature="EqQB", signed_by="anthropic", at="/a"),
         Thinking("seen", signature="EmwK", signed_by="anthropic", redacted=True, at="/b"),
@@ -202,7 +202,7 @@ def test_a_name_that_no_call_says_is_lost():
     assert losses(report) == [("/r", "identity")]
 
 
-def test_a_name_is_said_by_the_last_call_before_it_that_has_its_id():
+def test_result_name_is_matched_to_the_latest_call_with_its_id():
     first, second = ToolResult("c", name="f", at="/1"), ToolResult("c", name="f", at="/2")
     _, report = write(ToolCall("c", "f", "{}"), first, ToolCall("c", "g", "{}"), second)
     assert losses(report) == [("/2", "identity")]
@@ -228,7 +228,7 @@ def test_a_structured_result_becomes_compact_json():
     ]
 
 
-def test_a_foreign_part_is_a_loss_unless_it_is_said_elsewhere():
+def test_foreign_part_is_a_loss_unless_it_is_mirrored():
     blocks, report = write(
         Opaque("gemini", {"executableCode": {}}, at="/a"), Opaque("openai-responses", {}, mirrored=True, at="/b")
     )
@@ -317,7 +317,7 @@ def test_a_text_block_keeps_citations_and_what_it_does_not_know():
     assert part == Text("t", (citation,), at="/c/0", extras={"new": 1})
 
 
-def test_a_cache_mark_stands_behind_its_block():
+def test_cache_control_is_read_as_a_breakpoint_after_its_block():
     control: Any = {"type": "ephemeral", "ttl": "1h", "scope": "global"}
     parts, _ = read_content([{"type": "text", "text": "t", "cache_control": control}], "/c")
     mark = CacheBreakpoint("ephemeral", "1h", at="/c/0/cache_control", extras={"scope": "global"})
@@ -453,7 +453,7 @@ def test_a_malformed_block_names_the_offending_value(block, pointer):
         ({}, ""),
     ],
 )
-def test_a_search_result_can_be_said_in_words(block, text):
+def test_search_result_has_a_text_form(block, text):
     block = {"type": "search_result", **block}
     assert read_one(block) == Opaque("anthropic", block, text=text, at="/c/0")
 
@@ -491,7 +491,7 @@ def test_an_own_citation_is_written_as_it_was(value):
 
 
 @pytest.mark.parametrize("value", [None, {"type": "url_citation", "url": "https://e.com"}, {"type": 1}])
-def test_a_foreign_citation_cannot_be_said(value):
+def test_foreign_citation_is_dropped_with_a_loss(value):
     report = Report()
     assert write_citation(Citation(url="https://e.com", value=value, at="/c"), report) is None
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/c", "option")]
@@ -580,7 +580,7 @@ def test_what_the_api_cannot_take_is_a_loss_of_content(part):
         Image(Inline("image/PNG;x=1", "AAAA"), at="/p"),
     ],
 )
-def test_a_media_type_that_cannot_be_said_is_told(part):
+def test_unsupported_media_type_is_reported_as_a_loss(part):
     report = Report()
     assert foreign_source(part, report) is not None
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/p", "identity")]

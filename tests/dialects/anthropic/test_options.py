@@ -146,7 +146,7 @@ def test_options_that_the_api_does_not_have():
     ]
 
 
-def test_a_schema_is_carried_and_what_stands_beside_it_is_lost():
+def test_schema_is_sent_and_its_name_description_and_strict_are_lost():
     body, report = write(format=SchemaFormat(SCHEMA, name="n", description="d", strict=True, at="/response_format"))
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
     assert losses(report) == [("/response_format", "identity")] * 3
@@ -187,7 +187,7 @@ def test_an_own_schema_goes_back_where_it_was(at, body):
     assert write(same=True, format=SchemaFormat(SCHEMA, at=at, extras={"new": 1}))[0] == body
 
 
-def test_json_without_a_schema_cannot_be_asked_for_and_text_need_not_be():
+def test_json_format_without_a_schema_is_lost_and_plain_format_is_not():
     body, report = write(format=JsonFormat(at="/response_format"))
     assert "output_config" not in body
     assert losses(report) == [("/response_format", "option")]
@@ -344,7 +344,7 @@ def test_a_wrong_type_names_the_place(body, pointer):
         (Reasoning(mode="adaptive", summary="none"), {"thinking": {"type": "adaptive", "display": "omitted"}}),
     ],
 )  # fmt: skip
-def test_what_can_be_said_is_said_and_nothing_more(reasoning, body):
+def test_supported_reasoning_options_are_written_exactly(reasoning, body):
     assert write_thinking(reasoning) == (body, [])
 
 
@@ -369,7 +369,7 @@ def test_what_can_be_said_is_said_and_nothing_more(reasoning, body):
         ),
     ],
 )
-def test_what_cannot_be_said_exactly_is_a_lost_option(reasoning, body, lost):
+def test_approximated_reasoning_options_are_reported_as_lost(reasoning, body, lost):
     placed = Reasoning(
         mode=reasoning.mode,
         effort=reasoning.effort,

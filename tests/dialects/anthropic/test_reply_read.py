@@ -88,7 +88,7 @@ def test_the_finish_agrees_with_the_content(content, stop, finish):
     assert fold(read_reply(reply(*content, stop=stop))).choice.finish == finish
 
 
-def test_unmodelled_fields_are_told_with_their_place():
+def test_unmodelled_fields_are_reported_with_their_path():
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}, "caller": {"type": "direct"}}
     events = read_reply(reply(call, stop="refusal", stop_details={"type": "refusal"}, container=None))
     assert [event for event in events if isinstance(event, FieldReceived)] == [
@@ -172,12 +172,12 @@ def test_a_stop_reason_comes_back_as_it_was(word):
     assert stop_reason_of(*finish_of(word, None), None, has_calls=False) == word
 
 
-def test_tool_use_is_said_if_and_only_if_there_is_a_call():
+def test_stop_reason_is_tool_use_only_if_there_is_a_call():
     assert stop_reason_of("stop", None, None, has_calls=True) == "tool_use"
     assert stop_reason_of("tool_calls", None, None, has_calls=False) == "end_turn"
 
 
-def test_a_stop_sequence_is_told():
+def test_stop_sequence_gives_the_stop_sequence_reason():
     assert stop_reason_of("stop", None, "END", has_calls=False) == "stop_sequence"
 
 
@@ -240,7 +240,7 @@ def test_a_stream_says_once_how_long_the_cache_keeps_what_was_written():
     assert (usage.input_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens) == (301, 300, 200)
 
 
-def test_what_was_written_is_the_sum_where_only_its_parts_are_told():
+def test_cache_write_tokens_are_summed_from_their_parts():
     usage = Counter().read({"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 100}}, "/u")
     assert (usage.input_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens) == (101, 100, None)
 
@@ -398,7 +398,7 @@ def test_a_block_of_tomorrow_grows_by_its_deltas():
     assert events[2] == PartReceived(0, Opaque("anthropic", whole, at="/1/content_block"))
 
 
-def test_what_is_not_modelled_is_told_once():
+def test_unmodelled_stream_fields_are_reported_once():
     events = read(
         {**START, "trace": 1},
         {"type": "dance", "step": 1},
@@ -426,7 +426,7 @@ def test_what_is_not_modelled_is_told_once():
     assert events[-2] == Finished("refusal", at="/10/delta/stop_reason", stop_at="/10/delta/stop_sequence")
 
 
-def test_a_stop_reason_beside_context_management_is_heard():
+def test_stop_reason_beside_context_management_is_read():
     late = {**END[0], "context_management": {"applied_edits": []}}
     events = read(START, late, END[1])
     assert isinstance(events[-2], Finished)
@@ -473,7 +473,7 @@ def test_a_marker_of_another_dialect_says_nothing():
         (block(0, type="tool_use", id="a", name="f", input=[]), "/1/content_block/input"),
     ],
 )
-def test_a_broken_frame_is_told_and_passed_over(frame, pointer):
+def test_broken_frame_is_reported_and_skipped(frame, pointer):
     events = read(START, frame, *END)
     assert [event.at for event in events if isinstance(event, FrameBroken)] == [pointer]
 

@@ -106,7 +106,7 @@ def test_tool_messages_become_one_user_message():
     ]
 
 
-def test_a_message_that_comes_to_nothing_is_dropped_and_said():
+def test_message_left_empty_is_dropped_and_reported():
     body, lost = write(
         Message("user", (Text("a"),), bare=True),
         Message("assistant", (Text("", at="/b"),), at="/messages/1"),
@@ -133,7 +133,7 @@ def test_nothing_but_a_lost_system_prompt_leaves_no_system():
     assert lost == [("/i", "content"), ("/messages/0", "identity"), ("/messages/0", "content")]
 
 
-def test_what_stands_elsewhere_too_is_no_loss():
+def test_mirrored_parts_are_not_losses():
     body, lost = write(
         Message("developer", (Opaque("openai-responses", {}, mirrored=True, at="/input/0"),), at="/input/0"),
         Message("system", (Text("s"), Opaque("openai-chat", {}, mirrored=True, at="/m"))),

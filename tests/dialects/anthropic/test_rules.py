@@ -130,7 +130,7 @@ def test_arguments_are_an_object():
     assert "/c" in [problem.pointer for problem in problems(request) if "JSON object" in problem.message]
 
 
-def test_names_and_ids_keep_to_their_letters():
+def test_names_and_ids_with_invalid_characters_or_duplicates_are_errors():
     assert found(tools=[{**F, "name": "a.b"}]) == [("/tools/0/name", "error")]
     assert found(tools=[F, F]) == [("/tools/0", "error"), ("/tools/1", "error")]
     assert found(ASK, assistant(call("a.b")), user(result("a.b"))) == [

@@ -126,7 +126,7 @@ def test_a_whole_stream():
     assert losses(report) == [("/created", "identity")]
 
 
-def test_counts_that_come_after_the_finish_are_told():
+def test_usage_received_after_the_finish_is_written():
     documents, _ = stream(Finished("length"), UsageReceived(Usage(input_tokens=3, output_tokens=2)), Ended())
     assert documents[0]["message"]["id"] == "msg_0"
     assert documents[-2]["usage"] == {"input_tokens": 3, "output_tokens": 2}
@@ -346,7 +346,7 @@ def test_probabilities_and_other_choices_are_lost():
     assert losses(report) == [("/1/lp", "option"), ("/9/choices/1", "content")]
 
 
-def test_what_nobody_told_is_listed_once():
+def test_filled_in_values_are_reported_once():
     def added(*events, **client):
         return [addition.pointer for addition in stream(*events, *DONE, client=Client(**client))[1].additions]
 
@@ -361,7 +361,7 @@ def test_the_time_of_a_reply_is_lost_once():
     assert losses(stream(Started("m"), *again, *DONE)[1]) == [("/0/created", "identity")]
 
 
-def test_a_refusal_in_pieces_is_told_once_and_where_it_began():
+def test_refusal_in_pieces_is_one_loss_at_its_first_piece():
     pieces = [RefusalReceived(0, "I ", at="/1/refusal"), RefusalReceived(0, "cannot")]
     documents, report = stream(*pieces, *DONE)
     assert [document["delta"]["text"] for document in documents if "text" in document.get("delta", {})] == [

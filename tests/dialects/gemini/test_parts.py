@@ -134,7 +134,7 @@ def test_what_the_api_cannot_get_or_read_is_lost(part):
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/p", "content")]
 
 
-def test_sound_of_an_unknown_kind_is_told_in_words():
+def test_audio_without_a_media_type_is_sent_as_its_transcript():
     report = Report()
     assert media(Audio(Inline("", "AA"), transcript="words", at="/a"), "", report) == {"text": "words"}
     assert lost(report) == [("/a", "spoken sound", "content")]

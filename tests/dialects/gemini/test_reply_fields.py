@@ -156,7 +156,7 @@ def test_a_probability_is_a_number():
     assert caught.value.pointer == "/l/chosenCandidates/0/logProbability"
 
 
-def test_what_is_not_modelled_is_told_with_its_place():
+def test_unmodelled_logprob_fields_are_reported_with_their_path():
     token = {"token": "a", "logProbability": -1.0, "tokenId": 7}
     result: Any = {"chosenCandidates": [token], "topCandidates": [{"candidates": [token]}], "logProbabilitySum": -1.0}
     assert read_logprobs(result, "/l")[1] == [

@@ -48,7 +48,7 @@ def finished(finish="stop", detail=None):
     return Finished(finish, detail=detail, at="/candidates/0/finishReason")
 
 
-def test_who_answers_and_what_it_took():
+def test_reply_identity_and_usage_are_read():
     events = read_reply(
         {
             "candidates": [candidate({"text": "a"}, finishReason="STOP")],
@@ -359,7 +359,7 @@ def test_text_grows_over_the_frames():
     ]
 
 
-def test_who_answers_is_told_once_and_counts_when_they_change():
+def test_identity_is_reported_once_and_usage_only_when_it_changes():
     first = {"responseId": "r", "usageMetadata": {"promptTokenCount": 1}}
     told = feed(first, first, {"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}, "responseId": "r"})
     assert [type(event) for event in told[0]] == [Started, UsageReceived]
@@ -367,14 +367,14 @@ def test_who_answers_is_told_once_and_counts_when_they_change():
     assert [type(event) for event in told[2]] == [UsageReceived]
 
 
-def test_an_unknown_field_is_told_once():
+def test_unknown_field_is_reported_once():
     told = feed(chunk(safetyRatings=[1]), chunk(safetyRatings=[2]), {"new": 1}, {"new": 2})
     assert told[0][1:] == [FieldReceived("/0/candidates/0/safetyRatings", [1])]
     assert (told[1], told[3]) == ([], [])
     assert FieldReceived("/2/new", 1) in told[2]
 
 
-def test_a_finish_that_is_told_again_is_told_once():
+def test_repeated_finish_reason_gives_one_finish_event():
     told = feed(chunk(finishReason="STOP"), chunk(finishReason="STOP"), {"usageMetadata": {"promptTokenCount": 1}})
     assert told[1] == []
     assert told[3] == [Finished("stop", at="/1/candidates/0/finishReason"), Ended()]
@@ -396,7 +396,7 @@ def test_bytes_that_end_without_a_finish_are_a_failure(marker):
     assert (failed.fault.code, ended) == (Code.UPSTREAM_PROTOCOL, Ended())
 
 
-def test_a_frame_that_is_not_of_the_dialect_is_told():
+def test_frame_of_the_wrong_shape_is_reported():
     told = feed({"candidates": 5}, chunk(finishReason="STOP"))
     assert isinstance(told[0][0], FrameBroken)
     assert told[0][0].at == "/0/candidates"

@@ -183,7 +183,7 @@ def test_a_choice_without_a_finish_has_none():
     assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == [None, "STOP"]
 
 
-def test_parts_that_cannot_be_said_are_lost():
+def test_unsupported_parts_are_lost():
     frames, report = write(
         PartReceived(0, Opaque("anthropic", {}, at="/o")),
         PartReceived(1, Thinking(signature="D", signed_by="anthropic", redacted=True)),
@@ -195,7 +195,7 @@ def test_parts_that_cannot_be_said_are_lost():
     assert [loss.pointer for loss in report.losses] == ["/o"]
 
 
-def test_a_seal_that_is_told_in_pieces_is_written_once_at_the_end_of_its_part():
+def test_signature_in_pieces_is_written_once_at_the_end_of_its_part():
     frames, _ = write(
         SignatureReceived(0, None, "raw", id="rs_1"),
         ThinkingReceived(0, "t"),
@@ -237,7 +237,7 @@ def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pi
         ]
 
 
-def test_the_client_names_a_reply_that_nobody_else_has_named_and_no_call_id_is_invented():
+def test_client_id_names_an_unnamed_reply_and_no_call_id_is_invented():
     events = (ToolCallBegun(0, "", "f"), ToolCallCompleted(0), *END)
     frames, _ = write(*events, client=Client(id="c1"))
     assert {frame["responseId"] for frame in frames} == {"c1"}
@@ -402,7 +402,7 @@ def test_the_same_dialect_gets_its_extras_back():
     assert write_whole(reply)[0]["usageMetadata"]["trafficType"] == "x"
 
 
-def test_a_call_of_free_text_becomes_one_of_a_function_and_that_is_said():
+def test_free_text_call_becomes_a_function_call_with_a_loss():
     report = Report()
     wire = write_part(ToolCall("c", "sql", "select 1", kind="custom", at="/0"), report)
     assert wire == {"functionCall": {"id": "c", "name": "sql", "args": {"input": "select 1"}}}

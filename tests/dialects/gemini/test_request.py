@@ -138,7 +138,7 @@ def test_the_flag_against_parallel_calls_is_named_where_it_stood():
         assert write(request)[1][1:] == [("/tool_choice/disable_parallel_tool_use", "one call at a time", severity)]
 
 
-def test_what_stands_elsewhere_too_is_no_loss():
+def test_mirrored_part_is_not_a_loss():
     mirror = Opaque("openai-responses", {}, mirrored=True, at="/input/0")
     messages = (Message("developer", (mirror,), at="/input/0"), Message("user", (Text("a"),)))
     assert write(Request(messages=messages, dialect="openai-responses")) == (

@@ -154,7 +154,7 @@ def test_choices_are_read_and_written_back(config, choice):
     assert write_choice(Request(tool_choice=choice, dialect="gemini"), [], Report()) == config
 
 
-def test_small_letters_and_underscores_are_understood():
+def test_snake_case_tool_config_with_lowercase_mode_is_read():
     config: Any = {"function_calling_config": {"mode": "any", "allowed_function_names": ["f"]}}
     choice, others = read_tool_config(config, "/t")
     assert choice == ToolChoice("required", ("f",), at="/t/function_calling_config")

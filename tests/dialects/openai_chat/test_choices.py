@@ -44,7 +44,7 @@ chat: Any = choices
         ("eos", False, False, "stop", "eos"),
     ],
 )
-def test_a_finish_agrees_with_what_was_said(word, has_calls, has_refusal, finish, detail):
+def test_finish_matches_the_reply_content(word, has_calls, has_refusal, finish, detail):
     assert chat.read_finish(word, has_calls=has_calls, has_refusal=has_refusal) == finish
     assert chat.finish_detail(word) == detail
 
@@ -119,12 +119,12 @@ def test_reasoning_goes_by_many_names(key):
     assert chat.read_thinking({key: ""}, 1, "/m") == chat.read_thinking({key: None}, 1, "/m") == []
 
 
-def test_the_same_reasoning_under_two_names_is_said_once():
+def test_identical_reasoning_under_two_keys_is_read_once():
     assert len(chat.read_thinking({"reasoning": "hm", "reasoning_content": "hm"}, 0, "/m")) == 1
     assert len(chat.read_thinking({"reasoning": "hm", "reasoning_content": "well"}, 0, "/m")) == 2
 
 
-def test_a_seal_is_told_with_its_maker_and_its_id():
+def test_signature_is_read_with_its_signer_and_id():
     assert chat.read_thinking({"reasoning_opaque": "c2ln", "cot_id": "cot_1"}, 0, "/m") == [
         SignatureReceived(0, "c2ln", "openai-chat", 0, "cot_1")
     ]
@@ -172,7 +172,7 @@ def test_a_logprob_that_no_double_holds_is_none():
         assert event.tokens[0].logprob == 0.0
 
 
-def test_logprobs_of_another_form_are_told_apart():
+def test_unrecognised_logprobs_are_reported_as_fields():
     assert chat.read_logprobs(None, 0, "/l") == chat.read_logprobs([], 0, "/l") == []
     assert chat.read_logprobs([-0.5], 0, "/l") == [FieldReceived("/l", [-0.5])]
     older = chat.read_logprobs({"content": None, "tokens": ["a"]}, 0, "/l")
@@ -257,7 +257,7 @@ def test_reasoning_that_is_counted_beside_the_output_becomes_part_of_it():
     assert (usage.output_tokens, usage.reasoning_tokens, usage.extras) == (45, 40, {})
 
 
-def test_a_total_that_is_no_sum_is_kept_as_the_provider_told_it():
+def test_total_that_is_not_the_sum_is_kept_as_reported():
     assert read_usage({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 9}, "").extras == {"total_tokens": 9}
     assert read_usage({"total_tokens": 9}, "").extras == {"total_tokens": 9}
 
@@ -377,7 +377,7 @@ WITHOUT_IDS = {
 
 
 @pytest.mark.parametrize("fragments", QUIRKS.values(), ids=QUIRKS)
-def test_calls_with_ids_are_told_apart(fragments):
+def test_calls_with_ids_are_kept_separate(fragments):
     assert calls(*fragments) == [("x", "f", A), ("y", "g", B)]
 
 
@@ -389,7 +389,7 @@ def test_an_id_that_a_model_gives_to_several_calls_does_not_join_them():
 
 
 @pytest.mark.parametrize("fragments", WITHOUT_IDS.values(), ids=WITHOUT_IDS)
-def test_calls_without_ids_are_told_apart_and_get_none(fragments):
+def test_calls_without_ids_are_kept_separate_and_get_no_id(fragments):
     assert calls(*fragments) == [("", "f", A), ("", "g", B)]
 
 
@@ -414,7 +414,7 @@ def test_arguments_that_come_before_the_name_wait_for_it():
     assert calls(part(0, "x", arguments='{"a"'), part(0, name="f", arguments=":1}")) == [("x", "f", A)]
 
 
-def test_a_call_that_never_gets_a_name_is_still_told():
+def test_call_without_a_name_is_still_reported():
     assert calls(part(0, "x", arguments="{}")) == [("x", "", "{}")]
 
 

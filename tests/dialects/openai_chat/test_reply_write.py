@@ -67,7 +67,7 @@ def test_a_stream_opens_with_the_role_and_closes_with_finish_usage_and_done():
     assert report.losses == ()
 
 
-def test_usage_goes_to_clients_that_asked_for_it():
+def test_usage_is_sent_only_to_clients_that_request_it():
     events = [UsageReceived(Usage(input_tokens=1)), UsageReceived(Usage(output_tokens=2)), *END]
     assert frames(written(events)[0])[-2]["usage"]["total_tokens"] == 3
     assert "usage" not in frames(written(events, Client(include_usage=False))[0])[-2]
@@ -119,7 +119,7 @@ def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
     agree([*events, *END])
 
 
-def test_a_summary_and_the_reasoning_that_says_something_else_are_both_told():
+def test_summary_and_differing_reasoning_are_both_written():
     events = [ThinkingReceived(0, "s1", summary=True, at="/s"), ThinkingReceived(0, "raw"), *END]
     assert losses(*events[:2]) == [("/s", "identity")]
     agree(events)
@@ -159,7 +159,7 @@ def test_made_ids_follow_from_the_clients_id_where_the_reply_has_none():
     assert [call.id for call in fold(read_bytes(data)).choice.tool_calls] == ["call_exchange-7_0"]
 
 
-def test_a_part_stands_where_it_began_even_if_its_words_come_later():
+def test_part_keeps_its_starting_position_even_if_its_text_comes_later():
     thoughts = [ThinkingReceived(1, "", at="/t"), ThinkingReceived(1, "hm")]
     assert losses(TextReceived(0, "a"), *thoughts) == [("/t", "content")]
     words = [TextReceived(1, "", at="/w"), TextReceived(1, "b")]
@@ -193,7 +193,7 @@ def test_a_seal_that_comes_after_the_finish_still_goes_out():
     agree(events)
 
 
-def test_googles_signature_stands_beside_its_call_and_others_are_losses():
+def test_gemini_signature_is_written_with_its_call_and_others_are_losses():
     begun = ToolCallBegun(0, "c", "f")
     assert deltas(begun, SignatureReceived(0, "s", "gemini"))[1] == {
         "tool_calls": [
@@ -456,7 +456,7 @@ def test_logprobs_stand_beside_the_message():
     assert write(Text("a"))[0]["logprobs"] is None
 
 
-def test_a_reply_that_failed_is_an_error_body_and_what_it_said_a_loss():
+def test_failed_reply_is_an_error_body_and_its_partial_text_is_a_loss():
     report = Report()
     reply = Reply(choices=(Choice(parts=(Text("part", at="/t"),)),), fault=Fault(Code.OVERLOADED, "busy"))
     assert write_chat_reply(reply, Client(), report) == {

@@ -226,7 +226,7 @@ def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
         ("gemini", False, False),
     ],
 )
-def test_a_seal_beside_a_call_goes_to_who_takes_it_and_nobody_elses_does(source, takes, is_written):
+def test_gemini_call_signature_is_sent_only_to_targets_that_accept_it(source, takes, is_written):
     sealed = ToolCall("c1", "f", "{}", signature="s", signed_by="gemini", at="/own")
     foreign = ToolCall("c2", "f", "{}", signature="s", signed_by="anthropic", at="/foreign")
     [message], losses = write(Message("assistant", (sealed, foreign)), source=source, call_seals=takes)
@@ -272,7 +272,7 @@ def test_words_beside_results_follow_them():
     assert losses == [("/r", "content")]
 
 
-def test_words_of_a_tool_become_the_users_and_that_is_told():
+def test_tool_text_becomes_a_user_message_with_a_loss():
     assert write(Message("tool", (Text("w"),), at="/t")) == (
         [{"role": "user", "content": "w"}],
         [("/t", "content")],
@@ -373,7 +373,7 @@ def test_a_provider_of_the_older_name_gets_the_limit_under_it():
     assert not report.additions
 
 
-def test_a_limit_of_this_dialect_is_renamed_for_such_a_provider_and_that_is_told():
+def test_max_tokens_field_is_renamed_for_the_provider_and_reported():
     report = Report()
     target = Target(max_tokens_field="max_tokens")
     request = DIALECT.read_request({"messages": [], "max_completion_tokens": 7})
@@ -399,7 +399,7 @@ def test_a_provider_without_developers_gets_their_words_from_the_system(source):
     assert write_request(request, Target(), Report())["messages"][0]["role"] == "developer"
 
 
-def test_a_provider_that_refuses_the_wish_for_usage_is_not_told_it():
+def test_include_usage_is_not_sent_to_a_provider_that_rejects_it():
     report = Report()
     target = Target(stream_usage=False)
     request = Request(options=Options(stream=True), dialect="anthropic")
@@ -506,7 +506,7 @@ def test_a_text_document_is_words():
     assert not is_media(Text("w"))
 
 
-def test_a_structured_result_is_told_as_json():
+def test_structured_result_is_written_as_json():
     writer = ContentWriter(Report(), "gemini")
     assert writer.write_structured(ToolResult("1", structured={"a": [1]})).text == '{"a":[1]}'
     assert writer.write_structured(ToolResult("1")).text == "{}"

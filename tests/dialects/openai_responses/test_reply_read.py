@@ -87,7 +87,7 @@ def test_parts_in_the_order_of_the_output():
     assert search == Opaque(NAME, {"type": "web_search_call", "id": "ws"}, at="/output/4")
 
 
-def test_what_is_not_modelled_is_told_with_its_place_unless_it_says_nothing():
+def test_non_default_unmodelled_fields_are_reported_with_their_path():
     events = read_reply(
         body(
             message(text("a", x=1), phase="final"),
@@ -231,7 +231,7 @@ def test_a_later_snapshot_of_an_item_goes_on_where_the_earlier_one_stopped(heari
     assert texts(hearing.outcome({"output": [item_of("Hello")]}, "/2/response")) == [(0, "lo")]
 
 
-def test_fields_logprobs_and_whole_parts_are_told_once(hearing):
+def test_fields_logprobs_and_whole_parts_are_reported_once(hearing):
     item = item_of("a", phase="final")
     item["content"][0]["logprobs"] = [TOKEN]
     item["content"].append({"type": "odd"})
@@ -250,7 +250,7 @@ def test_items_are_known_by_their_ids_wherever_they_stand(hearing):
     assert texts(events) == [(3000, "lo"), (1000, "other")]
 
 
-def test_an_item_that_stands_where_another_was_heard_is_not_that_other(hearing):
+def test_different_item_at_a_known_index_is_read_as_new(hearing):
     hearing.item(item_of("a"), 1, "/1/item")
     events = hearing.outcome({"output": [item_of("a"), item_of("b", "msg_2")]}, "")
     assert [part.text for part in fold(events).choice.parts] == ["b"]
@@ -261,14 +261,14 @@ def test_where_ids_change_on_the_way_the_place_tells(hearing):
     assert texts(hearing.outcome({"output": [item_of("ab", "msg_y")]}, "")) == [(0, "b")]
 
 
-def test_items_that_share_an_id_are_told_apart_by_their_place(hearing):
+def test_items_sharing_an_id_are_distinguished_by_index(hearing):
     hearing.item(item_of("a"), 0, "/1/item")
     hearing.item(item_of("b"), 1, "/2/item")
     events = hearing.outcome({"output": [item_of("a"), item_of("b")]}, "")
     assert texts(events) == fields(events) == []
 
 
-def test_an_item_of_another_kind_at_a_place_is_told_as_a_field(hearing):
+def test_item_of_a_different_type_at_an_index_is_reported_as_a_field(hearing):
     hearing.item(item_of("a"), 0, "/1/item")
     item = {"type": "web_search_call", "id": "ws"}
     assert hearing.outcome({"output": [item]}, "")[0] == FieldReceived("/output/0", item)
@@ -292,7 +292,7 @@ def test_a_call_may_have_no_arguments(hearing):
     assert [type(event) for event in hearing.item(call, 0, "/1/item")] == [ToolCallBegun, ToolCallCompleted]
 
 
-def test_a_seal_that_comes_late_is_told_and_told_once(hearing):
+def test_late_signature_is_reported_exactly_once(hearing):
     item = {"type": "reasoning", "id": "rs", "summary": []}
     assert hearing.item(item, 0, "/1/item") == [SignatureReceived(0, None, NAME, id="rs")]
     sealed = {**item, "encrypted_content": "enc"}
@@ -308,13 +308,13 @@ def test_what_comes_whole_comes_once(hearing):
     assert hearing.item(redacted, 0, "/3/item") == hearing.item(search, 1, "/4/item") == []
 
 
-def test_the_echo_of_text_is_told_by_its_members(hearing):
+def test_echoed_text_settings_are_reported_by_member(hearing):
     echo = {"format": {"type": "text"}, "verbosity": "low"}
     assert fields(hearing.outcome({"text": echo}, "/r")) == ["/r/text/format", "/r/text/verbosity"]
     assert fields(hearing.outcome({"text": "odd"}, "/r")) == ["/r/text"]
 
 
-def test_the_action_of_a_built_in_tool_is_told_once(hearing):
+def test_built_in_tool_action_is_reported_once(hearing):
     item = {"type": "shell_call", "call_id": "c", "id": "i", "action": {"commands": ["a"]}, "status": "completed"}
     events = hearing.item({**item, "environment": {"type": "local"}}, 0, "/0/item")
     assert events == [
@@ -337,7 +337,7 @@ def test_a_call_that_had_begun_stays_one_without_an_action(hearing):
     )
 
 
-def test_a_call_that_ends_as_something_unknown_is_told_as_a_field(hearing):
+def test_call_that_ends_with_an_unknown_type_is_reported_as_a_field(hearing):
     hearing.calls.add(0)
     item = {"type": "functio_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"}
     assert hearing.item(item, 0, "/1/item") == [FieldReceived("/1/item", item)]
@@ -389,7 +389,7 @@ def test_a_redacted_block_comes_back_redacted():
     assert (thinking.signature, thinking.redacted, thinking.id) == ("data", True, None)
 
 
-def test_reasoning_that_nobody_signed_is_nobodys():
+def test_unsigned_reasoning_has_no_signer():
     sealed = write_seal(None, None, None, "rs_made_up")
     thinking = read_reasoning(item(summary=said("x"), encrypted_content=sealed), AT)
     assert (thinking.signature, thinking.signed_by, thinking.id) == (None, None, None)
@@ -434,7 +434,7 @@ def test_finer_counts_are_kept_unless_they_count_nothing():
     assert read_usage(finer, "/usage").extras == {"output_tokens_details": {"image_tokens": 3}, "cost": 1}
 
 
-def test_every_count_must_stand_in_a_reply_and_those_that_nobody_told_are_listed():
+def test_missing_usage_counts_are_written_as_zero_and_listed():
     report = Report()
     assert write_usage(Usage(output_tokens=2), report) == {
         "input_tokens": 0,

@@ -209,7 +209,7 @@ def test_a_message_of_which_nothing_is_left_is_not_written():
     ]
 
 
-def test_what_stands_elsewhere_too_leaves_no_message_behind():
+def test_mirrored_part_leaves_no_empty_message():
     body, report = foreign(Message("tool", (Opaque("gemini", {}, mirrored=True),), at="/m"), user(Text("x")))
     assert [item["role"] for item in body["input"]] == ["user"]
     assert not report.losses
@@ -268,7 +268,7 @@ def test_in_our_own_requests_the_place_says_what_is_an_item():
     assert write(read(body)) == body
 
 
-def test_our_own_parts_without_a_place_are_told_by_their_type():
+def test_native_parts_without_a_pointer_are_placed_by_type():
     parts = (Opaque(NAME, {"type": "input_odd"}), Opaque(NAME, {"type": "odd"}))
     message, item = write(Request(messages=(Message("user", parts),), dialect=NAME))["input"]
     assert message["content"] == [{"type": "input_odd"}]

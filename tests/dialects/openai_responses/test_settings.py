@@ -85,7 +85,7 @@ def test_a_namespace_is_an_opaque_tool_before_its_own():
     assert (note.namespace, note.at) == ("ns", "/tools/0/tools/1")
 
 
-def test_a_namespace_that_nobody_described_is_made():
+def test_namespace_without_a_description_is_created():
     body, report = foreign(
         FunctionTool("f", schema=SCHEMA, strict=True, namespace="ns"), CustomTool("c", namespace="ns")
     )
@@ -298,7 +298,7 @@ def test_an_item_is_enough_to_choose_from():
     assert write(request)["tool_choice"] == "required"
 
 
-def test_each_tool_of_the_item_stands_for_one_of_the_request():
+def test_each_item_tool_replaces_only_one_request_tool():
     twice = (
         FunctionTool("ns__f", "mine", at="/0"),
         FunctionTool("ns__f", schema=SCHEMA_BROUGHT_TOOLS, strict=True, at="/1"),
@@ -466,7 +466,7 @@ def test_thinking_switched_on_is_a_loss_without_an_effort(mode):
     assert losses(report) == [("/t", f"reasoning {mode}", "option")]
 
 
-def test_a_summary_is_asked_for_in_the_same_word_and_none_by_silence():
+def test_reasoning_summary_is_passed_unchanged_and_none_is_omitted():
     assert foreign_options(reasoning=Reasoning(effort="low", summary="concise"))[0] == {
         "reasoning": {"effort": "low", "summary": "concise"}
     }

@@ -124,7 +124,7 @@ def test_calls_that_arrive_at_once_leave_one_after_the_other():
     assert indexes == sorted(indexes)
 
 
-def test_a_call_without_arguments_is_told_with_an_empty_object():
+def test_call_without_arguments_is_written_with_an_empty_object():
     frames = written([ToolCallBegun(0, "a", "f"), Finished("tool_calls")])
     assert types(frames)[2:6] == [
         "output_item.added",

@@ -66,7 +66,7 @@ def test_a_carried_part_leaves_its_place_and_its_dialects_own_fields_behind():
     }
 
 
-def test_a_carried_part_knows_where_it_stands_and_what_stood_beside_it():
+def test_carried_part_keeps_its_path_and_extra_fields():
     part = read_carried_part({**carry(Refusal("No.")), "tokenUsage": 3}, "user", "/0/content/1")
     assert part == Refusal("No.", at="/0/content/1", extras={"tokenUsage": 3})
 
@@ -226,7 +226,7 @@ def test_an_announcement_without_an_id_waits_for_the_call():
     assert calls.finish() == [FieldReceived("/beginToolCalls/0", {"name": "g"})]
 
 
-def test_growing_arguments_begin_a_call_that_nobody_announced():
+def test_growing_arguments_begin_an_unannounced_call():
     calls = Calls(1)
     assert read(calls, grow(entry("f", "x")), "/d") == [
         ToolCallBegun(A, "call_0", "f", 1, at="/d/copilotToolCallStreamUpdates/0")
@@ -295,7 +295,7 @@ def test_a_broken_entry_is_named(delta, pointer):
     assert caught.value.pointer == pointer
 
 
-def test_what_stands_before_a_broken_entry_is_told():
+def test_entries_before_a_broken_one_are_reported():
     events: list = []
     with pytest.raises(Fault):
         Calls(0).read({**begin(entry(call_id="a")), **deliver(7)}, "", events)

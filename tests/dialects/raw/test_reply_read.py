@@ -88,7 +88,7 @@ def test_reasoning_and_its_seal_may_come_apart():
     assert [(field.at, field.value) for field in reply.unmodelled] == [("/2/delta/thinking/metadata", {"toolId": "x"})]
 
 
-def test_an_id_without_a_seal_is_told_when_its_reasoning_has_ended():
+def test_id_without_a_signature_is_reported_when_its_reasoning_ends():
     seal = SignatureReceived(0, None, "raw", id="r")
     thinking = delta(thinking={"id": "r", "text": "a"})
     assert read(thinking, delta("b"))[:-2] == [ThinkingReceived(0, "a"), seal, TextReceived(1, "b")]
@@ -101,7 +101,7 @@ def test_an_id_without_a_seal_is_told_when_its_reasoning_has_ended():
     assert read(thinking, done=False)[:2] == [ThinkingReceived(0, "a"), seal]
 
 
-def test_a_seal_is_told_once_and_can_be_taken_back():
+def test_signature_is_reported_once_and_can_be_withdrawn():
     events = read(
         delta(thinking={"id": "r", "encrypted": "sightline:gemini::e"}),
         delta(thinking={"id": "r"}),
@@ -132,7 +132,7 @@ def test_what_belongs_to_a_part_comes_beside():
     assert events[3] == SignatureReceived(0, "s", "gemini")
 
 
-def test_a_member_of_that_name_that_is_not_ours_is_told():
+def test_foreign_sightline_member_is_reported_as_a_field():
     assert read(delta("a", sightline=5))[1] == FieldReceived("/0/delta/sightline", 5)
 
 
@@ -143,7 +143,7 @@ def test_calls_make_the_end():
     assert events[-2] == Finished("tool_calls", at="/1/finishReason")
 
 
-def test_identity_counts_and_likelihoods_are_heard():
+def test_identity_usage_and_logprobs_are_read():
     events = read(
         {"id": "i", "model": "m", "created": 3},
         delta("a", logprobs={"content": [{"token": "a", "logprob": -1}]}),
@@ -155,7 +155,7 @@ def test_identity_counts_and_likelihoods_are_heard():
     assert events[4] == Finished("length", at="/2/finishReason")
 
 
-def test_what_stands_before_the_fault_of_a_frame_is_told():
+def test_content_before_the_fault_in_a_frame_is_kept():
     begun = delta(beginToolCalls=[{"name": "f", "id": "a"}])
     events = read(
         {**begun, "usage": 7},
@@ -167,7 +167,7 @@ def test_what_stands_before_the_fault_of_a_frame_is_told():
     assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
 
 
-def test_unknown_fields_are_told_once():
+def test_unknown_fields_are_reported_once():
     events = read({**delta("a", phase="x"), "extra": 1}, {**delta("b", phase="y"), "extra": 2})
     assert [event for event in events if isinstance(event, FieldReceived)] == [
         FieldReceived("/0/extra", 1),
@@ -193,7 +193,7 @@ def test_after_its_end_a_choice_hears_only_of_its_reasoning():
     ]
 
 
-def test_choices_are_told_apart():
+def test_choices_are_kept_separate():
     reply = fold(read(delta("a", 0), delta("b", 1), delta("c", 1), {"index": 1, "finishReason": "length"}))
     assert [choice.parts for choice in reply.choices] == [(Text("a"),), (Text("bc"),)]
     assert [choice.finish for choice in reply.choices] == ["stop", "length"]
@@ -233,7 +233,7 @@ def test_an_end_that_comes_too_early_for_one_choice_is_a_failure():
     assert events.count(Ended()) == 1
 
 
-def test_errors_that_were_told_on_the_way_make_no_success():
+def test_stream_with_reported_errors_and_no_finish_fails():
     error = {"type": "t", "code": "quota", "message": "empty", "agent": "a"}
     events = read(delta("a", copilotErrors=[error]), delta(copilotErrors=[{}]))
     assert isinstance(events[-2], Failed)
@@ -263,7 +263,7 @@ def test_a_stream_without_an_answer_is_no_success():
         (delta(copilotErrors={"a": 1}), "/0/delta/copilotErrors"),
     ],
 )
-def test_a_frame_of_another_shape_is_told(frame, pointer):
+def test_frame_of_the_wrong_shape_is_reported(frame, pointer):
     (broken, *_) = read(frame)
     assert isinstance(broken, FrameBroken)
     assert broken.at == pointer
@@ -329,7 +329,7 @@ def test_a_call_of_a_kind_that_is_not_ours_to_answer_is_no_reason_to_wait():
     assert fold(read_reply({"role": 2, "content": [], "toolCalls": [{"type": "mcp"}]})).choice.finish == "stop"
 
 
-def test_what_is_not_modelled_is_told_with_its_place():
+def test_unmodelled_fields_are_reported_with_their_path():
     events = read_reply({"role": 2, "content": [{"type": 1, "text": "a", "x": 1}], "y": 2})
     assert [event for event in events if isinstance(event, FieldReceived)] == [
         FieldReceived("/content/0/x", 1),

@@ -78,7 +78,7 @@ def test_plain_words_look_as_an_editor_gets_them():
     )
 
 
-def test_the_whole_text_so_far_stands_beside_every_delta():
+def test_each_delta_carries_the_whole_text_so_far():
     written = frames(
         TextReceived(0, "I'll make "),
         TextReceived(0, "two changes", choice=1),
@@ -94,7 +94,7 @@ def test_the_whole_text_so_far_stands_beside_every_delta():
     assert deltas == [(0, "I'll make "), (1, "two changes"), (0, whole), (0, whole), (0, whole), (0, whole)]
 
 
-def test_what_the_provider_keeps_is_told_at_the_end():
+def test_stateful_marker_is_written_at_the_end():
     events = (Started("resp_1", "m", marker="resp_1"), TextReceived(0, "a"), *STOP)
     written = frames(*events)
     assert written[-2] == {"text": "a", "index": 0, "delta": {"text": "", "statefulMarker": "resp_1"}}
@@ -209,7 +209,7 @@ def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_li
     ]
 
 
-def test_words_behind_a_call_move_before_it_and_that_is_said():
+def test_text_after_a_call_moves_before_it_and_is_reported():
     report = assert_same(
         TextReceived(0, "a"),
         ToolCallBegun(1, "a", "f"),
@@ -244,7 +244,7 @@ def test_choices_likelihoods_and_counts():
     assert "usage" not in frames(*events, client=Client(include_usage=False))[-1]
 
 
-def test_who_answers_is_completed_as_it_becomes_known_and_at_last_from_the_client():
+def test_identity_is_completed_as_it_arrives_and_finally_from_the_client():
     client = Client(id="c", model="cm", created=5)
     places = {"id": "/0/id"}
     written = frames(
@@ -273,7 +273,7 @@ def test_a_failure_is_the_last_word():
     assert reply.choice.tool_calls[0].arguments == "half"
 
 
-def test_what_is_only_told_is_not_written():
+def test_field_and_broken_frame_events_are_not_written():
     assert write(FieldReceived("/x", 1), FrameBroken("/y", "z"))[0] == b""
 
 
@@ -300,7 +300,7 @@ def test_a_reply_survives_being_written(path):
     assert report.losses == ()
 
 
-def test_who_answers_is_said_as_far_as_it_is_known():
+def test_known_identity_is_written_with_client_fallback():
     client = Client(id="c", model="cm", created=5)
     assert write_reply(Reply(), client, Report()) == {
         "role": 2,
@@ -348,7 +348,7 @@ def test_a_foreign_seal_travels_wrapped():
     assert document["content"][0]["value"]["thinking"]["encrypted"] == "sightline:anthropic::s"
 
 
-def test_likelihoods_are_said():
+def test_logprobs_are_written():
     choice = Choice(logprobs=(TokenLogprob("a", -0.5),))
     document = write_reply(Reply(choices=(choice,)), Client(), Report())
     assert document["logprobs"] == {"content": [{"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
@@ -365,7 +365,7 @@ def test_a_reply_that_failed_has_what_came_and_the_error():
 
 
 @pytest.mark.parametrize("word", ["stop", "length", "content_filter", "refusal", "pause"])
-def test_our_own_words_are_said_exactly(word):
+def test_own_finish_reasons_round_trip_exactly(word):
     holder = write_finish(word, "DETAIL", "END")
     assert holder == {"finishReason": word, "finishDetail": "DETAIL", "stopSequence": "END"}
     assert read_finish(holder, 1, "/0", has_calls=False) == Finished(
@@ -398,12 +398,12 @@ def test_a_failure_is_never_a_finish(word, code):
     assert event.fault.code is code
 
 
-def test_nothing_is_said_where_nothing_is_known():
+def test_unknown_finish_writes_nothing():
     assert write_finish(None, None, None) == {}
 
 
 @pytest.mark.parametrize("code", list(Code))
-def test_every_code_is_said_and_heard(code):
+def test_every_error_code_round_trips(code):
     status, body = write_error(Fault(code, "words"))
     assert status >= 400
     assert body == {"error": {"code": code.value, "message": "words"}}
@@ -411,7 +411,7 @@ def test_every_code_is_said_and_heard(code):
     assert (fault.code, fault.message, fault.status) == (code, "words", status)
 
 
-def test_a_wait_that_was_asked_for_is_kept():
+def test_retry_after_header_is_kept():
     fault = read_error(429, {"error": {"code": "rate_limited", "message": "slow"}}, {"Retry-After": "3"})
     assert fault.retry_after == 3.0
     assert fault.hint

@@ -149,7 +149,7 @@ def test_an_item_that_only_its_dialect_knows_stays_a_message_of_its_own():
     assert report.losses == ()
 
 
-def test_what_stands_behind_a_call_moves_before_it_and_that_is_said():
+def test_content_after_a_call_moves_before_it_and_is_reported():
     call = ToolCall("a", "f", "{}")
     messages, report = messages_of(
         Message("assistant", (call, Text("w", at="/1"), CacheBreakpoint(at="/2"))), Message("tool", (ToolResult("a"),))
@@ -403,7 +403,7 @@ def test_a_wrong_option_is_named_at_its_place(holder, pointer):
     assert caught.value.message.startswith(pointer)
 
 
-def test_nothing_asked_is_nothing_written():
+def test_request_without_settings_writes_none():
     assert write_settings(Request(dialect="gemini"), Report(), same=False) == {}
 
 

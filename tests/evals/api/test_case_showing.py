@@ -105,7 +105,7 @@ async def test_a_conversation_shows_its_turns(desk: EvalDesk) -> None:
 
 
 @at_desk
-async def test_what_is_not_there_is_told(desk: EvalDesk) -> None:
+async def test_unknown_trial_is_a_404_and_a_deleted_suite_has_no_source(desk: EvalDesk) -> None:
     await desk.run("e_1", FIXED)
     assert await desk.call("evals/e_1/case?case=rome") == (404, "the run has no trial 0 of 'rome' on 'fixed'")
     assert (await desk.call("evals/e_1/case?case=italy&trial=3"))[0] == 404
@@ -115,7 +115,7 @@ async def test_what_is_not_there_is_told(desk: EvalDesk) -> None:
 
 
 @at_desk
-async def test_why_notes_cannot_be_told_is_said(desk: EvalDesk) -> None:
+async def test_reason_for_missing_notes_is_shown(desk: EvalDesk) -> None:
     (desk.root / "evals" / "note.md").write_text("A note.")
     desk.file.write_text(LIVE)
     await desk.run("e_1", cases=("files",))
@@ -173,7 +173,7 @@ def test_files_are_numbered_through_all_of_a_conversation() -> None:
     assert len(media_in(asked, said)) == 4
 
 
-def test_what_a_tool_said_stands_in_the_call_of_it() -> None:
+def test_tool_result_is_shown_in_its_call() -> None:
     messages = (
         Message("tool", (ToolResult("c0", (Text("lost"),)),)),
         Message("assistant", (Text("I look."), ToolCall("c1", "find", "{}"))),

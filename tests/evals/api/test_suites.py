@@ -265,7 +265,7 @@ async def test_what_was_changed_on_its_way_is_shown_and_written_into_the_case(
     assert (desk.file.read_text(), undone["sha256"]) == (text, shown["source_sha256"])
 
 
-def test_the_lines_around_a_change_are_told_and_no_others() -> None:
+def test_diff_includes_only_the_lines_around_a_change() -> None:
     before = "".join(f"{number}\n" for number in range(1, 21)).encode()
     change = diff_lines(before, before.replace(b"10\n", b"ten\nand a half\n"))
     assert change.line == 7

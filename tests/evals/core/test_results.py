@@ -107,7 +107,7 @@ def test_the_mean_is_bounded_by_what_is_untold() -> None:
     assert bounds_of(tally_results([row("x", 1.0)]).cases) is None
 
 
-def test_a_case_that_nobody_had_to_grade_is_no_gap_but_one_that_was_not_run_is() -> None:
+def test_ungraded_case_does_not_widen_the_bounds_but_an_unrun_case_does() -> None:
     silent = row("x", None, verdict="skip", status="ok")
     unrun = row("y", None, verdict="skip", status="skipped", reason="a case before it failed")
     tally = tally_results([silent, unrun, row("z", 1.0)])

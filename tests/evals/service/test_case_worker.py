@@ -39,7 +39,9 @@ def talk(second: str = "Ada", more: str = "aggregation: mean") -> str:
 
 
 @on_stage
-async def test_a_conversation_is_held_with_what_the_model_really_said(stage: EvalStage, upstream: Upstream) -> None:
+async def test_conversation_continues_with_the_actual_replies_of_the_model(
+    stage: EvalStage, upstream: Upstream
+) -> None:
     upstream.script = [knows(upstream, SAYS)]
     standing = await stage.run(talk())
     (result,) = standing.results
@@ -126,9 +128,7 @@ async def test_a_turn_without_an_answer_is_an_error_of_the_conversation(stage: E
 
 
 @on_stage
-async def test_a_case_that_cannot_be_delivered_is_an_error_and_asks_nobody(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_undeliverable_case_is_an_error_and_sends_no_request(stage: EvalStage, upstream: Upstream) -> None:
     text = """
 tests:
   - id: a
@@ -192,9 +192,7 @@ def declared(asked: str = "input: Count.", graders: str = "") -> str:
 
 
 @on_stage
-async def test_tools_that_a_case_declares_can_be_called_and_are_run_by_nobody(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_tools_declared_by_a_case_can_be_called_but_are_not_run(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [replies(upstream, lambda _: calls(count(3)))]
     (result,) = (await stage.run(declared())).results
     assert (result.status, result.score.verdict) == ("ok", "pass"), result.score
@@ -205,9 +203,7 @@ async def test_tools_that_a_case_declares_can_be_called_and_are_run_by_nobody(
 
 
 @on_stage
-async def test_a_conversation_does_not_go_on_after_a_call_that_nobody_answers(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_conversation_stops_after_an_unanswered_tool_call(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [replies(upstream, lambda _: calls(count(3)))]
     asked = "turns: [{input: Count., assertions: [{type: is-json}]}, {input: Again.}]"
     (result,) = (await stage.run(declared(asked, "criteria: it counts"))).results
@@ -220,7 +216,7 @@ async def test_a_conversation_does_not_go_on_after_a_call_that_nobody_answers(
 
 
 @on_stage
-async def test_who_cannot_declare_tools_is_not_asked_without_them(stage: EvalStage) -> None:
+async def test_command_target_rejects_a_case_that_declares_tools(stage: EvalStage) -> None:
     program = TargetSpec(name="program", cli=CommandSpec(command="echo hi"))
     (result,) = (await stage.run(declared(), (program,))).results
     assert result.status == "execution_error"

@@ -212,7 +212,7 @@ def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
     play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
 
 
-def test_the_ready_commands_ask_nobody_anything() -> None:
+def test_built_in_command_templates_are_non_interactive() -> None:
     codex = program_of(CommandSpec(template="codex", model="gpt-5.5"))
     assert codex.command == ("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.5", "-")
     claude = program_of(CommandSpec(template="claude"))

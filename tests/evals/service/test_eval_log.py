@@ -21,7 +21,7 @@ KEYED = EvalBegan(
 
 
 @on_stage
-async def test_facts_are_known_at_once_and_told_when_they_last(stage: EvalStage) -> None:
+async def test_facts_update_state_immediately_and_are_announced_once_written(stage: EvalStage) -> None:
     logbook = stage.stage.store.logbook
     written: list[EvalFact] = []
     standing = EvalState(BEGAN)

@@ -84,9 +84,7 @@ async def test_what_cannot_be_begun_is_a_fault_and_no_run(stage: EvalStage, upst
 
 
 @on_stage
-async def test_a_run_that_is_stopped_finishes_what_is_under_way_and_can_be_gone_on_with(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_stopped_run_finishes_running_cases_and_can_be_resumed(stage: EvalStage, upstream: Upstream) -> None:
     async def stops(talk: Talk) -> None:
         stage.evaluation.stop("e_1")
         await knows(upstream, {"France": "Paris"})(talk)
@@ -159,7 +157,7 @@ async def test_what_failed_is_run_again_and_nothing_else(stage: EvalStage, upstr
 
 
 @on_stage
-async def test_a_run_is_not_gone_on_with_when_its_files_have_changed(stage: EvalStage, upstream: Upstream) -> None:
+async def test_run_is_not_resumed_after_its_files_changed(stage: EvalStage, upstream: Upstream) -> None:
     text = """
 tests:
   - id: a
@@ -219,7 +217,7 @@ async def test_runs_are_listed_by_suite(stage: EvalStage) -> None:
     assert stage.evaluation.make_id().startswith("e_")
 
 
-def test_whoever_hears_that_a_run_ended_reads_it_as_ended(tmp_path: Path) -> None:
+def test_run_is_over_when_its_last_fact_is_announced(tmp_path: Path) -> None:
     class Listener:
         """Tries to stop the run in the very moment in which it hears of its last fact."""
 

@@ -35,7 +35,7 @@ def verdict(score: float) -> str:
 
 
 @on_stage
-async def test_a_judge_is_asked_through_the_same_engine(stage: EvalStage, upstream: Upstream) -> None:
+async def test_judge_requests_use_the_same_engine(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
     (result,) = (await stage.run(JUDGED.format(more="name: judge"))).results
     (score,) = result.score.scores
@@ -193,7 +193,7 @@ async def test_files_of_a_prompt_are_found_beside_the_suite_or_above(stage: Eval
 
 
 @on_stage
-async def test_a_judge_that_was_asked_before_costs_nothing_again(stage: EvalStage, upstream: Upstream) -> None:
+async def test_cached_judgement_costs_nothing(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
     await stage.run(JUDGED.format(more="name: judge"))
     (result,) = (await stage.run(JUDGED.format(more="name: judge"), run="e_2")).results
@@ -284,12 +284,12 @@ def ran(argv: tuple[str, ...], folder: Path, **more: object) -> ProcessResult:
     return asyncio.run(run())
 
 
-def test_all_that_a_command_writes_is_heard(tmp_path: Path) -> None:
+def test_complete_output_of_a_command_is_read(tmp_path: Path) -> None:
     ended = ran(("sh", "-c", "cat; head -c 200000 /dev/zero; echo no >&2; exit 3"), tmp_path, given=b"hi")
     assert (ended.code, len(ended.output), ended.output[:2], ended.complaints) == (3, 200_002, b"hi", b"no\n")
 
 
-def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_command_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="no-such-program cannot be run: No such file") as caught:
         ran(("no-such-program",), tmp_path)
     assert caught.value.code is Code.CONFIG

@@ -58,7 +58,7 @@ async def test_a_request_that_can_never_go_is_refused() -> None:
 
 
 @in_loop
-async def test_a_limit_that_is_used_up_for_hours_is_told_and_not_waited_for() -> None:
+async def test_limit_exhausted_for_hours_is_reported_without_waiting() -> None:
     clock, ledger = FakeClock(), Ledger()
     ledger.observe_headers("acme", "m", {"retry-after": "7200"}, clock.now())
     with pytest.raises(Fault, match="is used up for 2 h") as caught:
@@ -75,7 +75,7 @@ async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
 
 
 @on_stage
-async def test_all_who_ask_for_a_targets_answers_have_the_same(stage: EvalStage) -> None:
+async def test_answers_of_a_target_are_shared_by_all_callers(stage: EvalStage) -> None:
     run, around = stage.stage, stage.evaluation.surroundings
     own = OwnSharing(run.engine, run.store.logbook, around, is_cached=True)
     sharing: Sharing = own
@@ -154,7 +154,7 @@ def test_the_model_is_the_one_that_is_named_the_configured_or_the_usual_one() ->
     assert around().choice("").model == "usual"
 
 
-def test_nothing_is_alive_priced_or_recorded_where_nobody_says_so() -> None:
+def test_surroundings_have_no_liveness_prices_or_store_by_default() -> None:
     assert (around().is_alive("p"), around().prices("acme", "m")) == (False, None)
     with pytest.raises(Fault, match="there is no record, and it is wanted"):
         around().require_store("it is wanted")

@@ -41,7 +41,7 @@ async def test_what_comes_while_something_is_written_goes_together() -> None:
 
 
 @in_loop
-async def test_who_is_cancelled_while_it_is_written_is_so_when_it_is() -> None:
+async def test_flush_cancelled_during_a_write_ends_after_the_write() -> None:
     disk = Disk()
     writer = LineWriter(disk)
     writer.add(b"1")
@@ -57,7 +57,7 @@ async def test_who_is_cancelled_while_it_is_written_is_so_when_it_is() -> None:
 
 
 @in_loop
-async def test_what_cannot_be_written_is_told_to_everybody_from_then_on() -> None:
+async def test_write_failure_is_raised_to_all_later_callers() -> None:
     disk = Disk()
     disk.fault = Fault(Code.CONFIG, "the disk is full")
     disk.may_write.set()
@@ -73,7 +73,7 @@ async def test_what_cannot_be_written_is_told_to_everybody_from_then_on() -> Non
 
 
 @in_loop
-async def test_who_waits_for_a_line_is_told_where_a_listener_fails() -> None:
+async def test_listener_failure_is_raised_to_waiting_writers() -> None:
     def fails() -> None:
         raise RuntimeError("the listener has a mistake in it")
 

@@ -103,7 +103,7 @@ def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
         ("/invokeBatch", {"requests": [{"question": "x"}, {}]}, "Missing required field: question"),
     ],
 )
-def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any, words: str) -> None:
+def test_invalid_question_is_rejected_without_a_model_request(path: str, body: Any, words: str) -> None:
     async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         assert await call("POST", path, body) == (400, {"error": words})
         assert asked == []
@@ -111,7 +111,7 @@ def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any
     talk(story)
 
 
-def test_only_who_has_the_token_is_answered() -> None:
+def test_requests_without_the_token_are_rejected() -> None:
     async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         for token in ("", "another", KEY[:-1]):
             assert (await call("POST", "/invoke", {"question": "x"}, token=token))[0] == 401

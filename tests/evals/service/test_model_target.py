@@ -68,7 +68,7 @@ def test_what_is_not_known_is_not_nothing() -> None:
     assert observe_reply(reply(Refusal("I will not.")), choice()).text == "I will not."
 
 
-def test_a_fault_is_told_with_what_to_do() -> None:
+def test_fault_is_described_with_its_hint() -> None:
     seen = observe_reply(reply(Text("Pa"), fault=Fault(Code.NETWORK, "cut", hint="Again.")), choice())
     assert (seen.text, seen.error, seen.error_code) == ("Pa", "cut (Again.)", "network")
     assert (describe_fault(None), describe_fault(Fault(Code.NETWORK, "cut"))) == ("", "cut")
@@ -124,7 +124,7 @@ def test_tokens_that_one_round_does_not_tell_are_not_0() -> None:
     assert seen.usage == Usage(output_tokens=5)
 
 
-def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
+def test_missing_answer_is_described_with_its_cause_and_hint() -> None:
     wanted = CaseQuestion(case="a", messages=(), question="France?")
     seen = no_answer(wanted, Fault(Code.AUTH, "no key", hint="Set it.")).observation
     assert (seen.error, seen.error_code, seen.question, seen.requests) == ("no key (Set it.)", "auth", "France?", 0)
@@ -187,7 +187,7 @@ async def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_af
 
 
 @on_stage
-async def test_a_model_that_calls_tools_which_nobody_gave_it_is_seen_to(stage: EvalStage, upstream: Upstream) -> None:
+async def test_calls_of_undeclared_tools_are_observed(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [plays(calls(count(3)), stream=False)]
     (result, *_) = (await stage.run(cases=("france",))).results
     (use,) = result.observation.tools
@@ -205,9 +205,7 @@ async def test_an_answer_that_breaks_off_is_an_error_with_what_had_come(stage: E
 
 
 @on_stage
-async def test_what_the_model_cannot_be_asked_is_an_error_before_anything_is_sent(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_unsupported_request_is_an_error_before_anything_is_sent(stage: EvalStage, upstream: Upstream) -> None:
     spec = TargetSpec(name="acme", model="acme/m", effort="sideways", max_tokens=1)
     text = "tests: [{id: a, input: [{role: system, content: x}], assertions: [{type: contains, value: x}]}]"
     (result,) = (await stage.run(text, (spec,))).results
@@ -216,7 +214,7 @@ async def test_what_the_model_cannot_be_asked_is_an_error_before_anything_is_sen
 
 
 @on_stage
-async def test_the_same_request_is_not_asked_twice(stage: EvalStage, upstream: Upstream) -> None:
+async def test_identical_request_is_answered_from_the_cache(stage: EvalStage, upstream: Upstream) -> None:
     first = await stage.run(trials=2, run="e_1")
     assert len(upstream.seen) == 6
     second = await stage.run(trials=2, run="e_2")
@@ -233,7 +231,9 @@ async def test_the_same_request_is_not_asked_twice(stage: EvalStage, upstream: U
 
 
 @on_stage
-async def test_another_model_temperature_target_or_wish_is_asked_again(stage: EvalStage, upstream: Upstream) -> None:
+async def test_changed_model_temperature_target_or_cache_option_skips_the_cache(
+    stage: EvalStage, upstream: Upstream
+) -> None:
     await stage.run(run="e_0")
     others = [
         TargetSpec(name="acme", model="acme/other"),
@@ -250,7 +250,7 @@ async def test_another_model_temperature_target_or_wish_is_asked_again(stage: Ev
 
 
 @on_stage
-async def test_what_failed_is_asked_again(stage: EvalStage, upstream: Upstream) -> None:
+async def test_failed_request_is_not_cached(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [answer(400, b'{"error":{"message":"no"}}')]
     await stage.run(run="e_1")
     upstream.script = [knows(upstream, {"France": "Paris"})]
@@ -305,7 +305,7 @@ def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path:
     play(story, tmp_path, clock=clock)
 
 
-def test_who_asks_for_an_hour_is_not_waited_for(tmp_path: Path) -> None:
+def test_retry_after_of_an_hour_is_not_waited_for(tmp_path: Path) -> None:
     clock = FakeClock()
 
     async def story(stage: EvalStage, upstream: Upstream) -> None:
@@ -347,7 +347,7 @@ def replay(**more: object) -> TargetSpec:
 
 
 @on_stage
-async def test_the_record_answers_and_nobody_is_asked(stage: EvalStage, upstream: Upstream) -> None:
+async def test_replay_target_answers_from_the_record_without_requests(stage: EvalStage, upstream: Upstream) -> None:
     first = await stage.run(trials=2, workers=1, cache=False)
     asked = len(upstream.seen)
     again = await stage.run(targets=(replay(),), trials=2, run="e_2")
@@ -373,9 +373,7 @@ async def test_a_miss_is_loud_and_names_the_nearest_recording(stage: EvalStage, 
 
 
 @on_stage
-async def test_trials_get_recordings_in_their_order_however_often_they_are_asked_for(
-    stage: EvalStage, upstream: Upstream
-) -> None:
+async def test_replayed_trials_use_recordings_in_order_on_every_run(stage: EvalStage, upstream: Upstream) -> None:
     upstream.script = [knows(upstream, {"France": f"Paris {number}"}) for number in (1, 2)]
     await stage.run(trials=2, workers=1, cases=("france",), cache=False)
     for run in ("e_2", "e_3"):

@@ -130,7 +130,7 @@ tests:
 
 
 @on_stage
-async def test_nobody_waits_for_work_that_is_not_there(stage: EvalStage, upstream: Upstream) -> None:
+async def test_no_workers_are_started_without_work(stage: EvalStage, upstream: Upstream) -> None:
     before = len(asyncio.all_tasks())
 
     async def counting(talk: Talk) -> None:
@@ -149,7 +149,7 @@ def result(trial: int, status: Status = "ok", verdict: Verdict = "pass", *, cach
     )
 
 
-def test_the_time_that_is_left_is_told_by_the_rate_of_this_process() -> None:
+def test_remaining_time_is_estimated_from_the_rate_of_this_process() -> None:
     began = EvalBegan(
         suite=Suite(name="s", cases=(Case(id="a"),)),
         targets=(TargetSpec(name="t", mock=""),),

@@ -67,9 +67,7 @@ def test_a_suite_may_read_in_its_repository(tmp_path: Path, monkeypatch: pytest.
     assert root_of(alone / "deep" / "s.yaml") == alone / "deep"
 
 
-def test_targets_of_agentv_are_asked_with_their_own_provider_and_the_key_from_beside_them(
-    loaded: Configuration, tmp_path: Path
-) -> None:
+def test_agentv_target_uses_its_own_provider_and_adjacent_key(loaded: Configuration, tmp_path: Path) -> None:
     targets = known(loaded, tmp_path)
     answering = targets.answering(suite(tmp_path, "tests: [{id: a, criteria: x, input: hi}]"), ())
     (spec,) = answering.targets
@@ -89,7 +87,7 @@ def test_a_suite_may_name_the_environment_but_no_keys(loaded: Configuration, tmp
     assert not {"ACME_KEY", "MY_KEY"} & set(targets.suite_environment)
 
 
-def test_who_is_named_goes_before_who_the_suite_names(loaded: Configuration, tmp_path: Path) -> None:
+def test_explicit_targets_override_the_targets_of_the_suite(loaded: Configuration, tmp_path: Path) -> None:
     text = """
 execution: {target: recorded}
 tests:
@@ -103,7 +101,7 @@ tests:
     assert [(each.name, each.model) for each in named.targets] == [("acme/large", "acme/large"), ("fixed", "")]
 
 
-def test_all_who_judge_are_brought_along(loaded: Configuration, tmp_path: Path) -> None:
+def test_all_referenced_judges_are_included(loaded: Configuration, tmp_path: Path) -> None:
     text = """
 tests:
   - id: a
@@ -134,7 +132,7 @@ def test_a_command_of_agentvs_runs_beside_the_suite(loaded: Configuration, tmp_p
         targets.spec("outside")
 
 
-def test_who_is_nobody_is_told_with_who_there_is(loaded: Configuration, tmp_path: Path) -> None:
+def test_unknown_target_is_reported_with_suggestions(loaded: Configuration, tmp_path: Path) -> None:
     targets = known(loaded, tmp_path)
     with pytest.raises(Fault) as caught:
         targets.spec("fixd")
@@ -148,7 +146,7 @@ def test_who_is_nobody_is_told_with_who_there_is(loaded: Configuration, tmp_path
     assert broken.value.code is Code.CONFIG
 
 
-def test_without_any_target_the_usual_model_is_asked(loaded: Configuration, tmp_path: Path) -> None:
+def test_without_targets_the_default_model_is_used(loaded: Configuration, tmp_path: Path) -> None:
     (tmp_path / "evals" / ".agentv" / "targets.yaml").unlink()
     targets = known(loaded, tmp_path)
     assert targets.spec("default").model == ""
@@ -195,7 +193,7 @@ targets:
         ("[{type: code-grader, command: 'true', target: {}}]", True),
     ],
 )
-def test_a_judge_must_be_there_only_where_one_is_asked(
+def test_judge_is_required_only_when_a_grader_uses_one(
     loaded: Configuration, tmp_path: Path, graders: str, *, is_judged: bool
 ) -> None:
     (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
@@ -214,7 +212,7 @@ def test_a_turn_that_only_says_what_it_expects_is_judged(loaded: Configuration, 
         known(loaded, tmp_path).answering(asked, ())
 
 
-def test_a_command_that_may_ask_models_may_ask_all_that_can_be_asked(loaded: Configuration, tmp_path: Path) -> None:
+def test_command_grader_with_target_access_gets_every_available_judge(loaded: Configuration, tmp_path: Path) -> None:
     (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
     asked = suite(tmp_path, "tests: [{id: a, input: x, assertions: [{type: code-grader, command: c, target: true}]}]\n")
     answering = known(loaded, tmp_path).answering(asked, ("other",), "strict")

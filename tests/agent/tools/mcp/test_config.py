@@ -125,7 +125,7 @@ def test_files_of_several_programs_are_read(key: str, kind: str) -> None:
     assert found.notes == ()
 
 
-def test_words_that_mean_nothing_here_are_noted() -> None:
+def test_unknown_configuration_keys_are_noted() -> None:
     found = read({"mcpServers": {"it": {"command": "x", "autoApprove": ["all"]}}, "theme": "dark"})
     assert found.notes == (
         ".mcp.json: 'theme' means nothing here and is ignored",

@@ -149,7 +149,7 @@ async def test_a_list_that_cannot_be_read_again_leaves_the_tools_that_were_there
         assert names(tools) == ["it__go"]
 
 
-def test_nobody_is_lent_a_model_a_person_or_folders() -> None:
+def test_sampling_elicitation_and_roots_requests_are_refused() -> None:
     [outcome], _ = called("Asks")
     refusals = "Elicitation not supported; List roots not supported; Method not found; Sampling not supported; pong"
     assert text(outcome) == refusals
@@ -177,7 +177,7 @@ async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it()
         assert names(tools) == ["it__go", "it__ask", "it__more"]
 
 
-async def test_no_secret_is_told_whatever_the_server_tells() -> None:
+async def test_secrets_in_server_output_are_masked() -> None:
     server = hostile("TellsSecrets", env={"API_TOKEN": "${TOKEN}", "ROOT": "${HOME}/x"})
     environment = {"TOKEN": "sk-very-secret", "HOME": "/srv/me"}
 
@@ -205,7 +205,7 @@ def test_progress_is_one_short_line_that_moves_no_cursor(progress: float, total:
     assert len(line) < LONGEST + 60
 
 
-def test_a_flood_is_told_once_and_the_end_is_the_end() -> None:
+def test_progress_flood_is_throttled_and_nothing_follows_the_end() -> None:
     told: list[str] = []
 
     async def story() -> None:
@@ -261,7 +261,7 @@ def question(number: int) -> SessionMessage:
 ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
 
 
-def test_notices_that_nobody_reads_are_held_back() -> None:
+def test_unused_notifications_are_filtered_out() -> None:
     sieve = MessageFilter(1)
     assert sieve.passes(notice("notifications/tools/list_changed"))
     assert not sieve.passes(notice("notifications/message", level="info", data=""))

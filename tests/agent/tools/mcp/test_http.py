@@ -82,7 +82,7 @@ def test_a_network_that_fails_is_the_failure_of_one_call() -> None:
 
 @pytest.mark.parametrize("message", [NOTICE, CANCELLED])
 @pytest.mark.parametrize("answer", [httpx2.ReadError("gone"), None, httpx2.Response(202, content=b"")])
-def test_a_notice_that_is_lost_or_not_answered_holds_nobody_up(answer: Any, message: Any) -> None:
+def test_lost_or_unanswered_notification_does_not_block(answer: Any, message: Any) -> None:
     guard, response = asked(answer, message)
     assert (response.status_code, guard.fault) == (202, None)
 
@@ -167,7 +167,7 @@ def called(service: http.Service, *calls: dict[str, Any], bounds: Any = QUICK) -
     return asyncio.run(story())
 
 
-def test_headers_of_the_configuration_go_along_and_the_session_is_ended() -> None:
+def test_configured_headers_are_sent_and_the_session_is_closed() -> None:
     service = http.Service()
     [outcome] = called(service, {})
     assert text(outcome) == "gone"
@@ -199,7 +199,7 @@ def test_a_service_that_cannot_be_used_is_a_fault(service: type[http.Service], c
     assert "secret" not in f"{raised.value.message} {raised.value.hint} {raised.value!r}"
 
 
-def test_nobody_there_is_a_fault() -> None:
+def test_unreachable_server_raises_a_network_fault() -> None:
     async def story() -> None:
         async with http.listening(http.Service()) as url:
             pass
@@ -252,7 +252,7 @@ def test_a_service_that_hangs_holds_up_neither_the_next_call_nor_the_end() -> No
     assert text(good) == "gone"
 
 
-async def test_whoever_is_cancelled_does_not_wait_for_a_service_that_hangs() -> None:
+async def test_cancelled_call_does_not_wait_for_a_hanging_server() -> None:
     service = http.HangsAtTheCall()
     async with http.listening(service) as url, using({"it": {"url": url}}) as tools:
         call = asyncio.get_running_loop().create_task(used(tools, "it__go"))

@@ -63,7 +63,7 @@ async def test_a_real_server_is_used(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_progress_is_told_while_it_works(way: str) -> None:
+def test_progress_is_reported_during_the_call(way: str) -> None:
     told: list[str] = []
 
     async def story() -> ToolOutcome:
@@ -130,7 +130,7 @@ async def test_what_a_server_changes_during_a_run_is_met_here() -> None:
         assert text(await used(tools, "it__stay", a=1)) == "gone"
 
 
-async def test_what_was_never_there_is_told_with_what_is() -> None:
+async def test_unknown_tool_error_lists_the_available_tools() -> None:
     async with using({"it": hostile("Server")}) as tools:
         assert text(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
         words: Any = await tools.use(RunnableCall(key="k", id="i", name="it__go", arguments="words"), quiet)
@@ -182,7 +182,7 @@ async def test_several_sources_with_one_name_are_refused_by_name() -> None:
 LAST = {"is_last": True}
 
 
-def test_a_call_that_takes_too_long_is_cancelled_and_the_server_is_told() -> None:
+def test_timed_out_call_is_cancelled_on_the_server() -> None:
     bounds = msgspec.structs.replace(QUICK, call_s=2)
 
     async def story() -> ToolOutcome:
@@ -197,7 +197,7 @@ def test_a_call_that_takes_too_long_is_cancelled_and_the_server_is_told() -> Non
 
 
 @pytest.mark.parametrize("name", ["sdk__wait", "hostile__go"])
-async def test_whoever_is_cancelled_does_not_wait_for_the_server_to_hear_of_it(name: str) -> None:
+async def test_cancelled_call_does_not_wait_for_the_server_acknowledgement(name: str) -> None:
     async with listening() as ear:
         servers = {"sdk": sdk(ear), "hostile": hostile("HangsAtTheCall", ear=ear)}
         async with using(servers) as tools:

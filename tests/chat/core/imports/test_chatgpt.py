@@ -71,7 +71,7 @@ def test_calls_of_tools_and_their_results_are_kept_together() -> None:
     assert [message.role for message in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_what_is_not_carried_is_noted() -> None:
+def test_skipped_content_is_noted() -> None:
     picture: JsonObject = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://x"}
     talk = conversation(
         node("i", "root", "system", "Custom instructions"),
@@ -96,7 +96,7 @@ def test_a_tree_that_runs_in_circles_ends() -> None:
     assert len(read_chatgpt(talk).fact.pairs) == 1
 
 
-def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     page: Json = {"start_ix": 0, "end_ix": 3, "metadata": {"url": "https://a.example", "title": "A"}}
     said = node("b", "a", "assistant", "So.", metadata={"citations": [page, {"metadata": {"type": "file"}}]})
     thoughts: Json = {"content_type": "thoughts", "thoughts": [{"content": "hm"}]}

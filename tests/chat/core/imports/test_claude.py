@@ -64,7 +64,7 @@ def test_files_whose_text_is_there_are_attached() -> None:
     assert gathered.notes == ("pictures and files are not in the export: 2",)
 
 
-def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+def test_citations_are_imported_and_those_without_url_are_noted() -> None:
     newer: Json = {
         "start_index": 0,
         "end_index": 3,

@@ -112,7 +112,7 @@ def test_errors_and_ungraded_answers_do_not_leave_the_build_green() -> None:
     assert [each.get("message") for each in root.findall(".//skipped")] == ["x failed"]
 
 
-def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
+def test_cost_and_tokens_are_suite_properties() -> None:
     seen = CaseObservation(usage=Usage(input_tokens=9, output_tokens=2), cost=0.01)
     root = parsed([row("x", 1.0, seen=seen), row("y", 0.5, seen=CaseObservation(usage=Usage(input_tokens=1)))])
     assert {each.get("name"): each.get("value") for each in root.findall(".//property")} == {

@@ -199,7 +199,7 @@ def test_what_is_a_number(value: Json, number: float | None) -> None:
     assert number_of(value) == number
 
 
-def test_fields_that_are_wrong_are_told_with_their_path() -> None:
+def test_invalid_fields_are_reported_with_their_path() -> None:
     fields: list[Json] = [
         5,
         {"match": "exat"},

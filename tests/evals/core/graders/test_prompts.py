@@ -48,7 +48,7 @@ HOSTILE = st.lists(
 )
 
 
-def test_a_content_stands_between_its_marks() -> None:
+def test_content_is_placed_between_its_block_markers() -> None:
     assert Fence(["four"]).around("answer", "four") == "<block-1 answer>\nfour\n</block-1 answer>"
 
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_not_known_stays() -> None:
     )  # fmt: skip
 
 
-def test_the_question_is_told_by_its_messages_where_there_is_no_flat_form() -> None:
+def test_question_is_built_from_messages_without_a_flat_form() -> None:
     subject = GradingSubject(CaseObservation(), Grading(messages=(message("user", "two?"),)))
     assert material(subject, "", "", ()).quoted["input"] == "user: two?"
 
@@ -145,7 +145,7 @@ def test_a_command_that_writes_a_prompt_gets_the_graders_own_fields() -> None:
     assert json.loads(step.stdin)["config"] == {"a": 1, "tone": "kind"}
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_invalid_configuration_is_reported() -> None:
     assert told(spec("llm-grader", criteria="be kind")) == [("criteria", 'the grader llm-grader has no key "criteria"')]
     assert told(spec("llm-grader", prompt=5)) == [("prompt", "prompt must be text or a mapping, not 5")]
     assert told(spec("llm-grader", prompt={"comand": ["x"]})) == [
@@ -174,7 +174,7 @@ def test_what_is_long_is_shortened_and_says_so() -> None:
     assert shorten("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
 
 
-def test_calls_are_told_with_what_came_of_them() -> None:
+def test_calls_are_listed_with_their_results() -> None:
     uses = [
         ToolUse(name="search", arguments={"q": "x"}, result="found"),
         ToolUse(name="shell", arguments="ls", result="no", is_error=True),
@@ -201,7 +201,7 @@ def test_every_part_that_can_be_read_is_in_a_transcript(part: Part, words: str) 
     assert transcript([message("assistant", part)]) == f"assistant: {words}"
 
 
-def test_what_nobody_said_is_not_in_a_transcript() -> None:
+def test_transcript_leaves_out_thinking_and_opaque_parts() -> None:
     hidden = message("assistant", Thinking(text="hm"), CacheBreakpoint(), Opaque(dialect="x", value=1))
     assert transcript([message("user", "hi"), hidden, message("assistant", "ho")]) == "user: hi\n\nassistant: ho"
 

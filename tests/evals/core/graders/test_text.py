@@ -41,7 +41,7 @@ def test_words_that_are_there_or_are_not(kind: str, value: Json, answer: str, sc
     assert [check.passed for check in result.checks] == [bool(score)]
 
 
-def test_what_is_there_and_what_is_missing_is_told() -> None:
+def test_evidence_lists_found_and_missing_values() -> None:
     (check,) = seen(spec("contains-all", value=["It", "Rome"]), "It is Paris.").score.checks
     assert check.evidence == 'there: "It"; missing: "Rome"'
 
@@ -112,7 +112,7 @@ def test_another_answer_is_the_drivers_mistake() -> None:
         seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[FileContent(b"")])
 
 
-def test_what_is_no_pattern_is_told() -> None:
+def test_invalid_pattern_is_reported() -> None:
     assert told(spec("regex", value="(")) == [
         ("value", "this is no pattern: missing ), unterminated subpattern at position 0")
     ]
@@ -214,7 +214,7 @@ def test_a_schema_that_leads_elsewhere_is_not_followed() -> None:
     assert seen(grader, "{}").score.reason == "the schema refers to something that cannot be followed"
 
 
-def test_what_is_no_schema_is_told() -> None:
+def test_invalid_schema_is_reported() -> None:
     ((path, message),) = told(spec("is-json", schema={"type": "objekt"}))
     assert path == "schema"
     assert message.startswith("this is no schema: /type: 'objekt' is not valid")

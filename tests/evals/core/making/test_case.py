@@ -41,7 +41,7 @@ def replied(*parts: Part) -> Reply:
     return Reply(choices=(Choice(parts=parts),))
 
 
-def test_one_exchange_is_its_request_and_what_was_said() -> None:
+def test_one_exchange_gives_its_request_and_reply() -> None:
     found = join_exchanges([CaseExchange(Request("m", (HELLO,)), replied(Text("Hi.")))])
     assert found == Conversation((HELLO,), (HI,))
 
@@ -77,7 +77,7 @@ def test_a_turn_lasts_until_the_user_speaks_again() -> None:
     assert turns == (RecordedTurn((HELLO, BYE), (CALL, RESULT, HI)), RecordedTurn((HELLO,), ()))
 
 
-def test_where_nobody_speaks_there_is_no_turn() -> None:
+def test_system_message_alone_gives_no_turn() -> None:
     assert turns_of([SYSTEM]) == ((SYSTEM,), ())
 
 
@@ -306,20 +306,20 @@ def test_an_answer_of_white_space_is_no_expectation(blank: str) -> None:
     assert read(made(talk, replied(Text("Now.")), from_turn=1)).turns[0].expected == ()
 
 
-def test_half_a_character_that_was_said_does_not_stop_it() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     case = made((Message("user", (Text("Hi \ud83d"),)),), replied(Text("\ude00!")))
     found = read(case)
     assert (words(found.messages[0]), words(found.expected[0])) == ("Hi \ufffd", "\ufffd!")
 
 
-def test_what_is_said_between_results_is_not_expected_of_the_model() -> None:
+def test_user_text_between_results_is_not_expected_of_the_model() -> None:
     between = Message("user", (ToolResult("toolu_1", (Text("one"),)), Text("Hurry.")))
     case = made((*TALK[:3], between), replied(Text("Two.")), from_turn=1)
     assert [message.role for message in read(case).turns[0].expected] == ["assistant", "tool", "assistant"]
     assert "what was said between results of tools" in [each.what for each in case.left]
 
 
-def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
+def test_request_options_are_kept_and_tools_are_saved_beside_the_suite() -> None:
     request = Request(
         "gpt-4o-2024-08-06",
         TALK[1:2],
@@ -350,7 +350,7 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
     assert "metadata" not in make_case([CaseExchange(Request("", TALK[1:2]))], "x", mask).case
 
 
-def test_what_the_last_request_no_longer_has_is_told() -> None:
+def test_messages_missing_from_the_last_request_are_reported() -> None:
     first = CaseExchange(Request("m", TALK))
     last = CaseExchange(Request("m", TALK[5:]), replied(Text("Then.")))
     assert "4 earlier messages" in [each.what for each in make_case([first, last], "x", mask).left]
@@ -358,7 +358,7 @@ def test_what_the_last_request_no_longer_has_is_told() -> None:
     assert "1 earlier message" in [each.what for each in make_case([first, nearly], "x", mask).left]
 
 
-def test_a_beginning_that_the_provider_holds_is_told() -> None:
+def test_conversation_start_held_by_the_provider_is_reported() -> None:
     request = Request("m", TALK[5:], options=Options(previous_response_id="resp_1"))
     assert "the beginning of the conversation" in [
         each.what for each in make_case([CaseExchange(request)], "x", mask).left
@@ -381,7 +381,7 @@ SAID = st.one_of(st.text(LETTER), st.lists(ODD | LETTER, max_size=9).map("".join
 
 
 @given(SAID.filter(str.strip), SAID.filter(str.strip), SAID.filter(str.strip))
-def test_whatever_was_said_is_what_the_case_says(asked: str, argument: str, answered: str) -> None:
+def test_case_keeps_any_text_exactly(asked: str, argument: str, answered: str) -> None:
     arguments = ToolCall("c1", "read", json.dumps({"path": asked, argument: [answered]}))
     case = made(
         (

@@ -12,7 +12,7 @@ from tests.evals.core.reading.stage import problem, read
 HERE = SuitePlace("a.yaml", 3, 5)
 
 
-def test_a_value_from_elsewhere_stands_where_it_is_put() -> None:
+def test_inserted_value_takes_the_place_where_it_is_put() -> None:
     node = node_of({"a": [1, None, "x"], "b": {}}, HERE, ("tests", 0))
     assert node.json == {"a": [1, None, "x"], "b": {}}
     assert format_path(node.members["a"].items[2].path) == "tests[0].a[2]"
@@ -40,7 +40,7 @@ def test_only_text_is_text_and_only_lists_have_items() -> None:
     assert Node([], HERE).members == {}
 
 
-def test_a_key_without_a_place_stands_with_its_mapping() -> None:
+def test_key_without_a_place_uses_its_mappings_place() -> None:
     assert Node({}, HERE).key_place("x") == HERE
 
 
@@ -63,7 +63,7 @@ def test_the_same_problem_is_kept_once_and_lines_are_in_order() -> None:
     assert findings.has_errors
 
 
-def test_a_problem_that_does_not_know_its_way_is_told_it() -> None:
+def test_problem_without_a_path_is_given_one() -> None:
     findings = SuiteFindings()
     lost = SuiteProblem(place=FINDINGS_HERE, path="", message="lost")
     findings.add([lost, SuiteProblem(place=FINDINGS_HERE, path="here", message="known")], ("tests", 2))

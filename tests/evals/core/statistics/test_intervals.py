@@ -77,7 +77,7 @@ def test_values_of_a_group_stand_together_and_the_others_alone() -> None:
     assert clusters_of(["a", "", "b", "a", ""], 5) == [[0, 3], [1], [2], [4]]
 
 
-def test_without_groups_every_value_stands_alone() -> None:
+def test_without_groups_every_value_is_its_own_cluster() -> None:
     assert clusters_of((), 3) == [[0], [1], [2]]
 
 

@@ -140,7 +140,7 @@ def test_half_the_effect_needs_four_times_the_cases() -> None:
     assert cases_needed(-smallest_effect(0.05) / 2, 0.05, 100) in (400, 401)
 
 
-def test_statsmodels_finds_the_power_that_was_asked_for() -> None:
+def test_smallest_effect_has_the_requested_power_in_statsmodels() -> None:
     for error, count, level, wanted in ((0.05, 100, 0.95, 0.8), (0.02, 40, 0.9, 0.9), (0.3, 12, 0.99, 0.95)):
         deviation = error * count**0.5
         effect = smallest_effect(error, level, wanted)

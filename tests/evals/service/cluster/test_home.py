@@ -91,9 +91,7 @@ async def test_what_hosts_tell_is_on_record_here(stage: EvalStage) -> None:
     assert len(await stage.stage.store.facts("x_far")) == 1
 
 
-def test_a_record_that_fails_is_told_in_the_log_and_stops_no_case(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_recording_failure_is_logged_and_stops_no_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         kin = ProcessTree(stage)
 
@@ -150,7 +148,7 @@ async def test_tokens_are_settled_by_the_number_of_the_request(
 
 
 @on_stage
-async def test_what_one_host_is_told_of_limits_holds_for_all(stage: EvalStage) -> None:
+async def test_rate_limits_reported_to_one_host_apply_to_all_hosts(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
     await one.handle(Observed("acme", "m", {"retry-after": "30"}))
@@ -183,7 +181,7 @@ async def test_what_a_lost_host_was_to_send_is_no_longer_counted(stage: EvalStag
 
 
 @on_stage
-async def test_nobody_waits_for_a_lost_host(stage: EvalStage) -> None:
+async def test_questions_of_a_lost_host_are_dropped(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     desk = kin.desk()
     await desk.handle(HostQuestion(1, ReadLines("run:r_1")))
@@ -221,7 +219,7 @@ async def test_an_answer_of_one_host_is_found_by_another(stage: EvalStage) -> No
 
 
 @on_stage
-async def test_where_everything_is_asked_anew_nothing_is_found(stage: EvalStage) -> None:
+async def test_nothing_is_found_when_the_cache_is_off(stage: EvalStage) -> None:
     kin = ProcessTree(stage, is_cached=False)
     desk = kin.desk()
     await desk.handle(Keep("acme", "k", "x_1"))
@@ -263,7 +261,7 @@ async def test_a_case_goes_there_and_its_result_comes_back(stage: EvalStage) -> 
 
 
 @on_stage
-async def test_whoever_waits_for_a_lost_host_hears_of_it_and_its_owner_once(stage: EvalStage) -> None:
+async def test_lost_host_fails_its_cases_and_is_reported_once(stage: EvalStage) -> None:
     begun = asyncio.Event()
 
     async def act(_key: Key) -> None:
@@ -302,7 +300,7 @@ async def test_a_host_that_leaves_by_itself_is_lost_too(stage: EvalStage) -> Non
 
 
 @on_stage
-async def test_who_no_longer_waits_cuts_the_case_off(stage: EvalStage) -> None:
+async def test_cancelling_the_caller_cancels_the_case_on_its_host(stage: EvalStage) -> None:
     begun, cut = asyncio.Event(), asyncio.Event()
 
     async def act(_key: Key) -> None:

@@ -42,7 +42,7 @@ from tests.eval_stage import in_loop
 from tests.fake_clock import FakeClock
 
 
-def test_what_a_host_is_told_arrives_as_it_was_said() -> None:
+def test_messages_to_a_host_survive_a_round_trip() -> None:
     begin = Begin(
         run="e_1",
         began=b'{"kind":"eval_began"}',
@@ -108,7 +108,7 @@ async def next_of(host: Host, wanted: type[ToHome]) -> ToHome:
 
 
 @in_loop
-async def test_a_host_runs_what_it_is_told_to_and_leaves() -> None:
+async def test_host_runs_assigned_cases_and_leaves() -> None:
     worker = FakeWorker()
     host = Host(opens(worker), FakeClock())
     host.receive(said(BEGIN))
@@ -176,7 +176,7 @@ async def test_a_place_that_came_too_late_is_given_back() -> None:
 
 
 @in_loop
-async def test_a_host_that_nobody_listens_to_ends_with_all_that_it_does() -> None:
+async def test_host_without_contact_stops_its_cases_and_ends() -> None:
     clock, begun, cut = FakeClock(), asyncio.Event(), asyncio.Event()
 
     async def act(_key: Key) -> None:
@@ -200,7 +200,7 @@ async def test_a_host_that_nobody_listens_to_ends_with_all_that_it_does() -> Non
 
 
 @in_loop
-async def test_keys_come_before_the_beginning_and_what_is_not_understood_is_told() -> None:
+async def test_keys_are_applied_at_begin_and_unknown_messages_are_reported() -> None:
     begun: list[Begin] = []
 
     @asynccontextmanager

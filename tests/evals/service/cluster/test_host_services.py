@@ -62,7 +62,7 @@ async def test_everything_arrives_in_its_order_and_once() -> None:
 
 
 @in_loop
-async def test_whoever_listens_hears_of_it_at_once() -> None:
+async def test_waiting_listener_receives_a_message_immediately() -> None:
     line = HostLine()
     listening = asyncio.get_running_loop().create_task(line.next(60))
     await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def test_whoever_listens_hears_of_it_at_once() -> None:
 
 
 @in_loop
-async def test_what_is_large_is_told_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "MOST_AT_ONCE", 10)
     line = HostLine()
     line.tell(CostSpent(1.0))
@@ -95,7 +95,7 @@ async def test_a_question_gets_its_own_answer_or_fault() -> None:
 
 
 @in_loop
-async def test_an_answer_that_nobody_waits_for_is_known_as_such() -> None:
+async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(line.ask(ListLogs(), int))
     await asyncio.sleep(0)
@@ -105,7 +105,7 @@ async def test_an_answer_that_nobody_waits_for_is_known_as_such() -> None:
 
 
 @in_loop
-async def test_requests_are_counted_here_and_told_by_their_number() -> None:
+async def test_requests_are_counted_locally_and_reported_by_number() -> None:
     line = HostLine()
     ledger = FarLedger(line)
     first, second = ledger.add_request("acme", "m", 10, 1.0), ledger.add_request("acme", "m", 20, 1.0)
@@ -162,7 +162,7 @@ async def test_what_home_refuses_is_a_fault_here() -> None:
 
 
 @in_loop
-async def test_how_long_is_asked_at_home() -> None:
+async def test_wait_time_is_requested_from_the_home_process() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
     await asyncio.sleep(0)

@@ -58,7 +58,7 @@ class Cluster:
 
 
 @on_stage
-async def test_cases_are_shared_out_and_those_that_need_nobody_stay_here(stage: EvalStage) -> None:
+async def test_cases_are_distributed_and_mock_targets_run_locally(stage: EvalStage) -> None:
     both = asyncio.Barrier(4)
 
     async def act(_cluster: Cluster, _number: int, _key: Key) -> None:
@@ -128,7 +128,7 @@ async def test_hosts_that_end_again_and_again_end_the_run(stage: EvalStage) -> N
     ],
 )
 @on_stage
-async def test_other_programs_on_the_cluster_are_named_before_keys_are_told(
+async def test_incompatible_host_is_reported_before_keys_are_sent(
     stage: EvalStage, theirs: Introduction, words: str
 ) -> None:
     cluster = Cluster(stage, introduction=theirs)
@@ -206,7 +206,7 @@ class Hired:
 
 
 @on_stage
-async def test_hosts_are_told_what_they_need_and_no_more(stage: EvalStage) -> None:
+async def test_hosts_receive_only_the_keys_and_targets_they_need(stage: EvalStage) -> None:
     hired = Hired(stage, toolsets={"files": Needs(variables=("TOKEN",)), "others": Needs(variables=("OTHER",))})
     tools = TargetSpec(name="tools", model="acme/m", toolsets=("files",))
     assert await hired.widths(ACME, MOCK, PROGRAM, tools) == {"acme": 16, "parrot": 16, "program": 3, "tools": 16}
@@ -226,14 +226,14 @@ async def test_the_suites_own_number_of_cases_at_once_holds_for_the_whole_cluste
 
 
 @on_stage
-async def test_targets_that_ask_nobody_need_no_cluster(stage: EvalStage) -> None:
+async def test_mock_targets_need_no_cluster(stage: EvalStage) -> None:
     hired = Hired(stage)
     assert await hired.widths(MOCK) == {"parrot": 8}
     assert hired.host_pool.posts == []
 
 
 @on_stage
-async def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(stage: EvalStage) -> None:
+async def test_model_problem_is_reported_before_hosts_are_started(stage: EvalStage) -> None:
     hired = Hired(stage)
     with pytest.raises(Fault, match="the prices of other are not known"):
         await hired.widths(TargetSpec(name="other", model="acme/other"), PROGRAM, budget=1.0)
@@ -241,7 +241,7 @@ async def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(stage:
 
 
 @on_stage
-async def test_nobody_judges_out_of_a_record_that_is_not_there(stage: EvalStage) -> None:
+async def test_replay_target_cannot_be_a_judge_on_a_cluster(stage: EvalStage) -> None:
     hired = Hired(stage)
     past = TargetSpec(name="past", model="acme/m", replay="")
     judged = TargetSpec(name="judged", model="acme/m", judge="past")

@@ -165,12 +165,12 @@ def test_anything_else_is_no_cluster(text: str) -> None:
     assert caught.value.code is Code.USAGE
 
 
-def test_an_address_is_said_as_ray_wants_it() -> None:
+def test_address_is_formatted_as_a_ray_url() -> None:
     assert RayAddress("::1", 20001, 4).url == "ray://[::1]:20001"
     assert pool_at(RayAddress("head", 20001, 4)).address == "ray://head:20001"
 
 
-def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     words = told(pool_at(RayAddress("127.0.0.1", 1)))
     assert words.startswith("config: Ray is not installed here")
@@ -189,7 +189,7 @@ def test_half_of_ray_is_none(monkeypatch: pytest.MonkeyPatch, port: int) -> None
     assert "Ray is not installed here" in told(pool_at(RayAddress("127.0.0.1", port)))
 
 
-def test_an_address_where_nobody_is_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_cluster_address_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     with_ray(monkeypatch, FakeRay())
@@ -197,7 +197,7 @@ def test_an_address_where_nobody_is_is_told_at_once(monkeypatch: pytest.MonkeyPa
     assert words.startswith(f"network: the cluster ray://127.0.0.1:{free} cannot be reached: ")
 
 
-def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+def test_refused_cluster_connection_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     with_ray(monkeypatch, FakeRay(trouble=RuntimeError("Python minor versions differ\nand more\n")))
     words = told(pool_at(RayAddress("127.0.0.1", port)))
     assert "does not accept the connection: Python minor versions differ (" in words
@@ -206,7 +206,7 @@ def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest
 FAILED = ConnectionAbortedError("Initialization failure from server:\nTraceback\nTimeoutError: it took too long")
 
 
-def test_a_cluster_whose_own_process_did_not_come_up_is_asked_again(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+def test_failed_cluster_start_is_retried(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay(trouble=FAILED, times=2)
     with_ray(monkeypatch, fake)
     assert asyncio.run(pool_at(RayAddress("127.0.0.1", port)).open(b"files")) == 3
