@@ -24,9 +24,11 @@ from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_sink import SqliteSink
 
 Object = dict[str, Any]
+Words = Callable[[random.Random, int], str]
 
 TURNS = 100
 EXCHANGES = 300
+SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 NOON = 1_790_000_000.0
 SOURCES = sorted(Path("src/sightline").rglob("*.py"))
 HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), ("accept", "*/*")) * 4
@@ -107,24 +109,26 @@ async def _recorded(folder: Path, records: list[list[Entry]]) -> None:
 
 def _time_report() -> str:
     agent = list(session(EXCHANGES))
-    cases: dict[str, tuple[Callable[[int], bytes], int]] = {
-        "1 KB, whole answer": (lambda n: _small(n, 1000), 1),
-        "1 KB, stream of 200 frames": (lambda n: _small(n, 1000), 200),
-        "97 KB and more, agent, whole answer": (lambda n: agent[n], 1),
-        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000), 1),
+    cases: dict[str, tuple[Callable[[int], bytes], int, Words]] = {
+        "1 KB, whole answer": (lambda n: _small(n, 1000, _sentence), 1, _sentence),
+        "1 KB, whole answer, varied words": (lambda n: _small(n, 1000, _varied), 1, _varied),
+        "1 KB, stream of 200 frames": (lambda n: _small(n, 1000, _sentence), 200, _sentence),
+        "1 KB, stream of 200 frames, varied words": (lambda n: _small(n, 1000, _varied), 200, _varied),
+        "97 KB and more, agent, whole answer": (lambda n: agent[n], 1, _sentence),
+        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000, _varied), 1, _varied),
     }
-    rows = [[name, *map(microseconds, _times(make, frames))] for name, (make, frames) in cases.items()]
+    rows = [[name, *map(microseconds, _times(*case))] for name, case in cases.items()]
     title = f"Record: CPU time for one exchange (mean of {EXCHANGES}; the caller waits for the first column only)"
     return table(title, ["exchange", "journal", "hash", "database", "reading for search"], rows)
 
 
-def _times(make: Callable[[int], bytes], frames: int) -> tuple[float, float, float, float]:
+def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[float, float, float, float]:
     bodies = [make(n) for n in range(EXCHANGES)]
     started = process_time()
     names = [hashlib.sha256(body).hexdigest() for body in bodies]
     hashed = process_time() - started
     asked = [_asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
-    answered = [_answered(f"x_{n:06}", name, frames) for n, name in enumerate(names)]
+    answered = [_answered(f"x_{n:06}", name, frames, words(random.Random(-n - 1), 200)) for n, name in enumerate(names)]
     with tempfile.TemporaryDirectory() as folder:
         caller = _called(Path(folder), [*asked, *answered])
     with tempfile.TemporaryDirectory() as folder:
@@ -160,9 +164,9 @@ def _asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
     return [BodyEntry(name, body, "s"), FactEntry(exchange, 0, NOON, fact)]
 
 
-def _answered(exchange: str, name: str, count: int) -> list[Entry]:
+def _answered(exchange: str, name: str, count: int, text: str) -> list[Entry]:
     if count == 1:
-        message = {"role": "assistant", "content": "word " * 60}
+        message = {"role": "assistant", "content": text}
         reply = {
             "id": "c",
             "object": "chat.completion",
@@ -172,8 +176,8 @@ def _answered(exchange: str, name: str, count: int) -> list[Entry]:
     else:
         frames = [
             b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s "}}]}\n\n'
-            % WORDS[n % len(WORDS)].encode()
-            for n in range(count)
+            % word.encode()
+            for word in text.split()[:count]
         ]
     end = ExchangeFinished("stop", 200, HEADERS, "", "m", Usage(input_tokens=1, output_tokens=2), (), 0.1, 0.2)
     facts: list[Fact] = [AttemptStarted(1, "acme", name, dialect="openai-chat")]
@@ -181,10 +185,15 @@ def _answered(exchange: str, name: str, count: int) -> list[Entry]:
     return [FactEntry(exchange, 1 + n, NOON, fact) for n, fact in enumerate([*facts, end])]
 
 
-def _small(number: int, size: int) -> bytes:
-    text = _sentence(random.Random(number), size // 6)
+def _small(number: int, size: int, words: Words) -> bytes:
+    text = words(random.Random(number), size // 6)
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "stream": True}).encode()
 
 
 def _sentence(chance: random.Random, words: int) -> str:
     return " ".join(chance.choices(WORDS, k=words))
+
+
+def _varied(chance: random.Random, words: int) -> str:
+    """Words that hardly ever come again, as the names, numbers and paths of real requests do not."""
+    return " ".join("".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(words))
