@@ -8,26 +8,30 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import zstandard
 
 from bench.documents import WORDS
 from bench.timing import microseconds, ratio, table
+from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
-from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
 from sightline.store.journal import EntryJournal, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
+from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.sqlite_words import append_words, unpack_words
 
 Object = dict[str, Any]
 Words = Callable[[random.Random, int], str]
 
 TURNS = 100
 EXCHANGES = 300
+SEARCHED, EVERY, RARE = 100_000, 10_000, "haystack needle"
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 NOON = 1_790_000_000.0
 SOURCES = sorted(Path("src/sightline").rglob("*.py"))
@@ -35,7 +39,7 @@ HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), 
 
 
 def report() -> str:
-    return f"{_size_report()}\n{_time_report()}"
+    return f"{_size_report()}\n{_time_report()}\n{_search_report()}"
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -119,10 +123,10 @@ def _time_report() -> str:
     }
     rows = [[name, *map(microseconds, _times(*case))] for name, case in cases.items()]
     title = f"Record: CPU time for one exchange (mean of {EXCHANGES}; the caller waits for the first column only)"
-    return table(title, ["exchange", "journal", "hash", "database", "reading for search"], rows)
+    return table(title, ["exchange", "journal", "hash", "database"], rows)
 
 
-def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[float, float, float, float]:
+def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[float, float, float]:
     bodies = [make(n) for n in range(EXCHANGES)]
     started = process_time()
     names = [hashlib.sha256(body).hexdigest() for body in bodies]
@@ -138,12 +142,65 @@ def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[flo
             sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
             sink.apply([entry for entries in answered[at : at + 32] for entry in entries])
         applied = process_time() - started
-        started = process_time()
-        while sink.tidy():
-            pass
-        tidied = process_time() - started
         sink.close()
-    return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES, tidied / EXCHANGES
+    return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+def _search_report() -> str:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        stored = _fill(Path(folder), SEARCHED)
+        for copies in (1, 10):
+            count = copies * SEARCHED
+            _multiply(Path(folder), SEARCHED, copies)
+            reader = SqliteReader(Path(folder) / FILE_NAME)
+            for limit, name in ((1, "first hit"), (100, "all hits")):
+                started, began = process_time(), perf_counter()
+                found = reader.find(ContentTerm(RARE), now=NOON, before="", limit=limit)
+                taken = f"{(process_time() - started) * 1000:,.0f} ms", f"{(perf_counter() - began) * 1000:,.0f} ms"
+                rows.append([f"{count:,}", name, str(len(found)), *taken])
+            reader.close()
+    title = f"Record: search for a word that one in {EVERY:,} has; {stored:,.0f} bytes an exchange on the disk"
+    return table(title, ["exchanges", "", "found", "CPU", "time"], rows)
+
+
+def _fill(folder: Path, count: int) -> float:
+    """Record so many exchanges; the answer is how many bytes of the disk each takes."""
+    texts = [_varied(random.Random(number), 170) for number in range(2000)]
+    chance = random.Random(5)
+    connection = open_database(folder)
+    sink = SqliteSink(connection, 1, lambda _provider, _model: None)
+    for at in range(0, count, 500):
+        batch: list[Entry] = []
+        for number in range(at, at + 500):
+            asked, said = (f"{chance.choice(texts)[:400]} {chance.choice(texts)[:300]}" for _ in range(2))
+            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{asked} {number}"}]}).encode()
+            name, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
+            batch += _asked(exchange, body, name)
+            batch += _answered(exchange, name, 1, said if number % EVERY else f"{said} {RARE}")
+        sink.apply(batch)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    sink.close()
+    return (folder / FILE_NAME).stat().st_size / count
+
+
+def _multiply(folder: Path, count: int, copies: int) -> None:
+    """Have every exchange so many times, as far as a search looks at them: rows and words."""
+    connection, codec = open_database(folder), Codec()
+    names = [row[1] for row in connection.execute("PRAGMA table_info (exchanges)")][2:]
+    for copy in range(1, copies):
+        shift = copy * count
+        connection.execute(
+            f"INSERT INTO exchanges SELECT seq + {shift}, printf('x_%09d', seq - 1 + {shift}), {', '.join(names)}"
+            f" FROM exchanges WHERE seq <= {count}"
+        )
+        blocks = connection.execute("SELECT data FROM words WHERE last <= ? ORDER BY id", (count,)).fetchall()
+        for (data,) in blocks:
+            append_words(connection, codec, [(seq + shift, words) for seq, words in unpack_words(codec, data)])
+    connection.close()
 
 
 def _called(folder: Path, records: list[list[Entry]]) -> float:

@@ -8,16 +8,12 @@ from sightline.dialects.registry import dialect
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Held, Received, Translated
 from sightline.model.json import Json
 from sightline.model.request import Request
-from sightline.store import digest as module
 from sightline.store.digest import (
-    LONGEST,
     MOST_IN_TITLE,
     MOST_LETTERS,
     REPLY,
     REQUEST,
     Digest,
-    ReplyText,
-    ReplyTexts,
     digest_of,
     fingerprints,
     is_errand,
@@ -296,25 +292,3 @@ def test_the_reply_speaks_the_dialect_that_was_sent() -> None:
     sent = AttemptStarted(1, "acme", "aa", dialect="openai-chat")
     assert reply_dialect([ASKED, sent]) == "openai-chat"
     assert reply_dialect([ASKED, sent, Translated("anthropic", "cc", 1)]) == "openai-chat"
-
-
-def test_what_was_said_is_taken_once() -> None:
-    hearing = ReplyTexts()
-    hearing.add(ReplyText("x_1", "hello", "r_1"))
-    assert hearing.take("x_2") is None
-    assert hearing.take("x_1") == ReplyText("x_1", "hello", "r_1")
-    assert hearing.take("x_1") is None
-
-
-def test_long_words_are_left_to_be_read_later() -> None:
-    hearing = ReplyTexts()
-    hearing.add(ReplyText("x_1", "a" * (LONGEST + 1)))
-    assert hearing.take("x_1") is None
-
-
-def test_what_nobody_takes_does_not_pile_up() -> None:
-    hearing = ReplyTexts()
-    for number in range(module._MOST + 1):
-        hearing.add(ReplyText(f"x_{number}", "hello"))
-    assert hearing.take("x_0") is None
-    assert hearing.take(f"x_{module._MOST}") is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -10,7 +11,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING, And, ContentTerm, Expression, Latest, Not, Or, OwnModel
 from sightline.filters.parsing import parse
-from sightline.filters.predicate import matches
+from sightline.filters.predicate import matches, occurs
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Held
 from sightline.model.usage import Usage
 from sightline.store.entries import DEEPEST, BodyEntry, Codec, Entry
@@ -292,7 +293,11 @@ def everything(url: str) -> list[ExchangeSubject]:
     words: dict[str, list[str]] = {}
     for row in fetch(url, "SELECT exchange, words FROM sightline.texts"):
         words.setdefault(row["exchange"], []).append(row["words"])
-    return [ExchangeSubject(each, lambda each=each: words.get(each.id, [])) for each in summaries]  # type: ignore[misc]
+    return [ExchangeSubject(each, partial(_says, words.get(each.id, []))) for each in summaries]
+
+
+def _says(words: list[str], pattern: str) -> bool:
+    return any(occurs(pattern, each) for each in words)
 
 
 FILTERS = [

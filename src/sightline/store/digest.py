@@ -10,7 +10,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -284,33 +283,9 @@ def reply_dialect(facts: Sequence[Fact]) -> str:
     return sent or name
 
 
-LONGEST: Final = 16 << 10
-"""Characters of the longest text that is indexed at once; longer ones are indexed when the writer is idle."""
-_MOST = 2048
-
-
 class ReplyText(msgspec.Struct, frozen=True, gc=False):
     """The words of an exchange's reply, without secrets, and the id by which the reply calls itself."""
 
     exchange: str
     words: str
     reply_id: str = ""
-
-
-class ReplyTexts:
-    """Texts that wait until the writer's thread stores their exchanges; put on one thread, taken on another."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, ReplyText] = {}
-
-    def add(self, reply: ReplyText) -> None:
-        """Keep it until its exchange is stored."""
-        if len(reply.words) <= LONGEST:
-            if len(self._texts) >= _MOST:
-                # Some of those that wait may belong to exchanges that never came; all can be read again.
-                self._texts.clear()
-            self._texts[reply.exchange] = reply
-
-    def take(self, exchange: str) -> ReplyText | None:
-        """What this exchange's reply says, once."""
-        return self._texts.pop(exchange, None)

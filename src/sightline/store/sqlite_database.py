@@ -11,9 +11,12 @@ from pathlib import Path
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import CANDIDATES, LEAST_SIZE, BodyEntry, Codec, Coded, Recent, may_share
+from sightline.store.sqlite_words import carry_words
 
 FILE_NAME = "record.sqlite3"
 _NAME = re.compile(r"(\d{3})_\w+\.sql")
+_WORD_BLOCKS = 4
+"""The migration since which words are in blocks."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
@@ -159,6 +162,8 @@ def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> No
             if step.version > at:
                 for statement in _statements(step.sql):
                     connection.execute(statement)
+        if at < _WORD_BLOCKS:
+            carry_words(connection)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     finally:
