@@ -19,7 +19,7 @@ from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
-from sightline.store.journal import EntryJournal, frame_record
+from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
@@ -136,7 +136,7 @@ def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[flo
     with tempfile.TemporaryDirectory() as folder:
         caller = _called(Path(folder), [*asked, *answered])
     with tempfile.TemporaryDirectory() as folder:
-        sink = SqliteSink(open_database(Path(folder)), 1, lambda _provider, _model: None)
+        sink = SqliteSink(open_database(Path(folder)), lambda _provider, _model: None)
         started = process_time()
         for at in range(0, EXCHANGES, 32):
             sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
@@ -172,7 +172,7 @@ def _fill(folder: Path, count: int) -> float:
     texts = [_varied(random.Random(number), 170) for number in range(2000)]
     chance = random.Random(5)
     connection = open_database(folder)
-    sink = SqliteSink(connection, 1, lambda _provider, _model: None)
+    sink = SqliteSink(connection, lambda _provider, _model: None)
     for at in range(0, count, 500):
         batch: list[Entry] = []
         for number in range(at, at + 500):
@@ -205,12 +205,12 @@ def _multiply(folder: Path, count: int, copies: int) -> None:
 
 def _called(folder: Path, records: list[list[Entry]]) -> float:
     """What the caller does itself, with nobody else on the interpreter."""
-    journal = EntryJournal(folder / "journal")
+    journal = JournalWriter(folder / "journal")
     started = process_time()
     for entries in records:
-        journal.append(frame_record(entries)[0])
+        journal.append(frame_record(entries))
     taken = process_time() - started
-    journal.close(is_drained=True)
+    journal.close()
     return taken
 
 

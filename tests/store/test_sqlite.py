@@ -101,7 +101,7 @@ def test_a_logbook_that_nobody_used_is_closed_without_a_file(tmp_path: Path) -> 
 
 def test_the_file_shrinks(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     for number in range(300):
         noise = "".join(sha256(f"{number} {line}".encode()) for line in range(40))
         sink.apply(whole(f"x_{number:03}", chat_body(noise), "yes", at=NOON + number))
@@ -116,14 +116,14 @@ def test_the_file_shrinks(tmp_path: Path) -> None:
 
 def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     base = [f"{n} " + "word " * 500 for n in range(5)]
     trunk = chat_body(*base)
     branches = [chat_body(*base, f"branch {n} " + "else " * 30) for n in range(4)]
     sink.apply(whole("x_0", trunk, "yes"))
     for number, body in enumerate(branches, 1):
         connection.execute("UPDATE bodies SET near = 'away' WHERE base IS NOT NULL")
-        SqliteSink(connection, 1, prices).apply(whole(f"x_{number}", body, "yes", at=NOON + 100))
+        SqliteSink(connection, prices).apply(whole(f"x_{number}", body, "yes", at=NOON + 100))
     assert connection.execute("SELECT count(*) FROM bodies WHERE base = 1").fetchone() == (4,)
     assert prune(connection, older_than=NOON + 1, larger_than=None).exchanges == 1
     assert body_of(connection, Codec(), sha256(trunk)) is None
@@ -134,7 +134,7 @@ def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Pa
 
 def test_a_body_that_no_fact_names_yet_is_left_alone(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     body = chat_body("soon")
     sink.apply(received("x_1", body)[:1])
     sink.apply(whole("x_0", chat_body("old"), "yes"))

@@ -32,7 +32,7 @@ BODY = chat_body("hi")
 
 def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     connection.execute("ALTER TABLE frames RENAME TO away")
     with pytest.raises(Fault):
         sink.apply(whole("x_1", BODY, "yes"))
@@ -43,27 +43,25 @@ def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path:
     sink.close()
 
 
-def test_the_exchanges_of_dead_slots_are_taken_over(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
+def test_what_dead_processes_left_open_is_known(tmp_path: Path) -> None:
+    sink = SqliteSink(open_database(tmp_path), prices)
     for slot in (1, 2, 3):
-        sink = SqliteSink(connection, slot, prices)
-        sink.apply(received(f"x_{slot}", BODY))
-        sink.apply(whole(f"x_{slot}_done", BODY, "yes"))
-    SqliteSink(connection, 2, prices).apply(noted("x_2", [Held()], first=1))
-    heir = SqliteSink(connection, 1, prices)
-    assert heir.claim_open_exchanges([1, 2]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
-    assert connection.execute("SELECT id FROM exchanges WHERE slot = 3 AND state = 'received'").fetchall() == [("x_3",)]
-    assert not heir.tidy()
-    heir.close()
+        sink.apply(received(f"x_{slot}", BODY), slot)
+        sink.apply(whole(f"x_{slot}_done", BODY, "yes"), slot)
+    sink.refresh()
+    sink.apply(noted("x_2", [Held()], first=1), 2)
+    assert sink.open_exchanges([3]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
+    assert not sink.tidy()
+    sink.close()
 
 
 def test_facts_that_come_in_other_pieces_than_before_are_there_once(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     everything = [*received("x_1", BODY), *answered("x_1", BODY, chat_stream("a", "b", "c"))]
     for cut in range(1, len(everything)):
         sink.apply(everything[:cut])
-        SqliteSink(connection, 1, prices).apply(everything[cut - 1 : cut + 1])
+        SqliteSink(connection, prices).apply(everything[cut - 1 : cut + 1])
     counted = connection.execute("SELECT (SELECT count(*) FROM facts), next_n FROM exchanges").fetchone()
     assert counted == (3, 8)
     sink.close()
@@ -121,7 +119,7 @@ def test_a_body_that_is_missing_is_a_fault(tmp_path: Path) -> None:
 
 def test_an_exchange_without_its_body_has_no_words_and_stops_nothing(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     sink.apply(received("x_1", chat_body("lost"))[1:])
     sink.apply(noted("x_2", [Held()]))
     assert connection.execute("SELECT title, thread FROM exchanges").fetchall() == [("", None)] * 2
@@ -132,14 +130,14 @@ def test_what_an_earlier_version_left_for_later_is_read_when_the_record_is_opene
     tables = []
     for folder in (tmp_path / "now", tmp_path / "later"):
         connection = open_database(folder)
-        sink = SqliteSink(connection, 1, prices)
+        sink = SqliteSink(connection, prices)
         for number, words in enumerate([("hi",), ("hi", "yes 0", "and?"), ("other",)]):
             sink.apply(whole(f"x_{number}", chat_body(*words, system="Be brief."), f"yes {number}"))
         if folder.name == "later":
             connection.execute("UPDATE exchanges SET todo = 3, title = '', thread = NULL, previous = ''")
             connection.execute("DELETE FROM words")
             connection.execute("DELETE FROM instructions")
-            sink = SqliteSink(connection, 1, prices)
+            sink = SqliteSink(connection, prices)
         read = ("exchanges", "facts", "frames", "uses", "instructions", "words")
         tables.append([connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in read])
         sink.close()
@@ -152,7 +150,7 @@ def test_what_cannot_be_read_is_on_record_without_its_words(tmp_path: Path, monk
         raise ValueError("a mistake")
 
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     monkeypatch.setattr("sightline.store.sqlite_sink.digest_of", unreadable)
     monkeypatch.setattr("sightline.store.sqlite_sink.reply_words", unreadable)
     sink.apply(whole("x_1", BODY, "yes"))
@@ -163,7 +161,7 @@ def test_what_cannot_be_read_is_on_record_without_its_words(tmp_path: Path, monk
 
 def test_a_reply_that_came_in_several_batches_is_read_whole(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     entries = whole("x_1", BODY, "knock ", "knock")
     sink.apply(entries[:4])
     sink.apply(entries[4:])
@@ -232,7 +230,7 @@ def test_forgotten_words_are_in_no_block(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def reading(tmp_path: Path) -> SqliteReader:
-    sink = SqliteSink(open_database(tmp_path), 1, prices)
+    sink = SqliteSink(open_database(tmp_path), prices)
     for number in range(450):
         sink.apply(whole(f"x_{number:03}", chat_body(f"{'rare' if number % 100 == 0 else 'often'} é{number}"), "yes"))
     sink.close()

@@ -23,7 +23,7 @@ from sightline.agent.service.runner import RunnerOptions as RunSurroundings
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.app.configuration import Configuration
-from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
+from sightline.app.engine import RelayResources, http_client, make_embedded_model, make_relay, nowhere
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.app.tools import tool_surroundings
 from sightline.catalog.loading import variables_of
@@ -44,6 +44,7 @@ from sightline.evals.service.cluster.messages import Begin, Introduction, pack
 from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.exchange.engine import Engine
 from sightline.exchange.request_counter import RequestCounter
+from sightline.store.summary import price_list
 from sightline.transport.embedded.process import KEY_VARIABLE
 
 _PREFIX = "sightline-host-"

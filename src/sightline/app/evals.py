@@ -19,7 +19,6 @@ from sightline.app.engine import (
     engine_through,
     means_of,
     open_configured_store,
-    price_list,
     running_server,
 )
 from sightline.app.eval_targets import configuration_for, drawing, root_of
@@ -37,6 +36,7 @@ from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.relay import Relay
 from sightline.settings import Toolset
 from sightline.store.store import Store
+from sightline.store.summary import price_list
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient

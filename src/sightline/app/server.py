@@ -23,7 +23,6 @@ from sightline.app.engine import (
     means_of,
     nowhere,
     open_configured_store,
-    price_list,
     relay_of,
     why_no_embedded_model,
 )
@@ -60,7 +59,7 @@ from sightline.gateway.models import list_models
 from sightline.server.app import App
 from sightline.server.listener import GRACE, ListeningServer
 from sightline.store.store import Logbook, Store
-from sightline.store.summary import PriceList
+from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
 from sightline.web.guard import LOOPBACK, OriginGuard, host_name
 from sightline.web.routes import Calls
@@ -200,16 +199,18 @@ async def open_server(
     store: str = "",
     replay: Expression | None = None,
     fast: bool = False,
+    has_recorder: bool = False,
 ) -> AsyncIterator[tuple[ListeningServer, str]]:
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
     replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
-    sent to a provider; with `fast`, without the recorded delays."""
+    sent to a provider; with `fast`, without the recorded delays. With `has_recorder`, a process of its own stores what
+    is recorded."""
     # Imported here, so that commands without a server start quickly.
 
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
-        record = await open_configured_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock, has_recorder=has_recorder)
         stack.push_async_callback(record.close)
         keep = loaded.settings.store
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from sightline.errors import Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.journal import EntryJournal, Torn
+from sightline.store.importer import Importer
+from sightline.store.journal import JournalWriter
+from sightline.store.recording import Fsync, Recorder, Recording
 from sightline.store.sqlite_database import FILE_NAME, asking, body_with_id, changing, connect_database, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words
 from sightline.store.store import Line, Log, Pruned, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
-from sightline.store.writer import RecordWriter
 
 T = TypeVar("T")
 
@@ -195,38 +195,26 @@ def _shrink(connection: sqlite3.Connection) -> None:
 JOURNAL = "journal"
 
 
-class SqliteStore:
-    """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
+class SqliteStore(Recording):
+    """See `Store`."""
 
-    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter) -> None:
-        self._path = folder / FILE_NAME
-        self._journal = journal
-        self._writer = writer
+    def __init__(
+        self, data: Path, *, prices: PriceList, now: Callable[[], float], recorder: Recorder | None, fsync: Fsync
+    ) -> None:
+        # Made or migrated here, so that what is wrong with it is the caller's to hear.
+        open_database(data).close()
+        folder = data / JOURNAL
+        journal = JournalWriter(folder, is_forced=fsync == "records")
+        importer = Importer(folder, lambda: SqliteSink(open_database(data, is_forced=fsync != "never"), prices), now)
+        super().__init__(journal, folder, importer, recorder)
+        self._path = data / FILE_NAME
         self._reading = SqliteReader(self._path)
         self._logbook = SqliteLogbook(self._path)
-
-    @property
-    def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, or do not even get there."""
-        return self._writer.unwritten or self._writer.trouble
-
-    @property
-    def torn(self) -> tuple[Torn, ...]:
-        """What could not be read of what earlier processes left."""
-        return tuple(self._journal.torn)
 
     @property
     def logbook(self) -> SqliteLogbook:
         """The logs beside the record."""
         return self._logbook
-
-    def record(self, entries: Sequence[Entry]) -> None:
-        """Take these entries; once it returns, the end of this process cannot lose them."""
-        self._writer.record(entries)
-
-    async def settle(self) -> None:
-        """Return once all that was recorded can be read."""
-        await asyncio.to_thread(self._writer.settle)
 
     async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
@@ -264,25 +252,22 @@ class SqliteStore:
         """Finish what is under way."""
         self._reading.close()
         await asyncio.to_thread(self._logbook.close)
-        await asyncio.to_thread(self._writer.close)
+        await super().close()
 
 
-async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float]) -> SqliteStore:
-    """The record of a data folder. What earlier processes left behind is in it when this returns."""
-
-    def open_now() -> SqliteStore:
-        connection = open_database(data)
-        try:
-            journal = EntryJournal(data / JOURNAL)
-        except Fault:
-            connection.close()
-            raise
-        sink = SqliteSink(connection, journal.slot, prices)
-        return SqliteStore(data, journal, RecordWriter(journal, sink, now))
-
-    store = await asyncio.to_thread(open_now)
+async def open_store(
+    data: Path,
+    *,
+    prices: PriceList,
+    now: Callable[[], float],
+    recorder: Recorder | None = None,
+    fsync: Fsync = "never",
+) -> SqliteStore:
+    """The record of a data folder. What earlier processes left behind is in it when this returns. With a `recorder`,
+    that process brings in what is recorded."""
+    store = await asyncio.to_thread(SqliteStore, data, prices=prices, now=now, recorder=recorder, fsync=fsync)
     try:
-        await asyncio.to_thread(store._writer.wait_for_replay)
+        await store.open()
     except BaseException:
         await store.close()
         raise

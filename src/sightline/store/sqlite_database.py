@@ -44,8 +44,9 @@ def migrations() -> list[SqliteMigration]:
     )
 
 
-def open_database(folder: Path) -> sqlite3.Connection:
-    """The record of a data folder, made if there is none, in the form that this version knows."""
+def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connection:
+    """The record of a data folder, made if there is none, in the form that this version knows. With `is_forced`, what
+    is committed is on the disk, and survives the end of the machine."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,6 +61,8 @@ def open_database(folder: Path) -> sqlite3.Connection:
         raise _opening_fault(path, error) from None
     try:
         _migrate(connection, migrations())
+        if is_forced:
+            connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
         connection.close()
         raise _opening_fault(path, error) from None

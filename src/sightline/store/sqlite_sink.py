@@ -15,7 +15,7 @@ import msgspec
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.store.digest import Digest, digest_of, reply_dialect, reply_id, reply_words
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_frames, raw_bytes
-from sightline.store.sqlite_database import SqliteBodies, changing
+from sightline.store.sqlite_database import SqliteBodies, asking, changing
 from sightline.store.sqlite_words import Said, append_words, searchable
 from sightline.store.summary import (
     FOLDED,
@@ -68,11 +68,11 @@ class _Known:
 
 
 class SqliteSink:
-    """Brings entries into the database. `slot` marks the exchanges of this process while they are under way."""
+    """Brings entries into the database; see `Sink`."""
 
-    def __init__(self, connection: sqlite3.Connection, slot: int, prices: PriceList) -> None:
+    def __init__(self, connection: sqlite3.Connection, prices: PriceList) -> None:
         self._connection = connection
-        self._slot = slot
+        self._slot = 0
         self._prices = prices
         self._codec = Codec()
         self._bodies = SqliteBodies(connection, self._codec)
@@ -87,8 +87,9 @@ class SqliteSink:
         """Instructions that are known to be noted in this transaction; others may forget them between two."""
         self._read_left()
 
-    def apply(self, batch: Sequence[Entry]) -> None:
+    def apply(self, batch: Sequence[Entry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
+        self._slot = slot
         exchanges: defaultdict[str, list[FactEntry]] = defaultdict(list)
         try:
             with changing(self._connection):
@@ -107,21 +108,24 @@ class SqliteSink:
             self._known.clear()
             raise
 
-    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
-        """The exchanges of these slots that have not ended. From now on they are this process's own."""
-        with changing(self._connection):
-            marks = ",".join("?" * len(slots))
-            mine = f"UPDATE exchanges SET slot = ? WHERE slot IN ({marks}) AND slot <> ? AND state IN ({_OPEN})"
-            self._connection.execute(mine, (self._slot, *slots, self._slot))
+    def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
+        """The exchanges that have not ended, without those of processes with these slots."""
+        marks = ",".join("?" * len(living))
+        with asking():
             rows = self._connection.execute(
-                f"SELECT id, next_n, state FROM exchanges WHERE slot = ? AND state IN ({_OPEN}) ORDER BY id",
-                (self._slot,),
+                f"SELECT id, next_n, state FROM exchanges WHERE state IN ({_OPEN}) AND slot NOT IN ({marks})"
+                " ORDER BY id",
+                living,
             ).fetchall()
         return [Unfinished(*row) for row in rows]
 
     def tidy(self) -> bool:
         """Nothing waits."""
         return False
+
+    def refresh(self) -> None:
+        """Forget what is remembered of exchanges that are under way."""
+        self._known.clear()
 
     def close(self) -> None:
         """Let the file go."""

@@ -5,11 +5,13 @@ needs a field and a line of `_step` here, and a migration for each database; `FI
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias, assert_never, get_type_hints
 
 import msgspec
 
+from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.facts import Prices
 from sightline.filters.predicate import Value
 from sightline.model.exchange import (
@@ -137,6 +139,16 @@ class ExchangeSubject:
 
 PriceList: TypeAlias = Callable[[str, str], Prices | None]
 """The prices of a provider's model, where they are known."""
+
+
+def price_list(catalog: Catalog) -> PriceList:
+    """The prices in a catalogue; each is looked up once."""
+
+    @lru_cache(maxsize=1024)
+    def prices(provider: str, model: str) -> Prices | None:
+        return facts_of(catalog, provider, model).prices
+
+    return prices
 
 
 def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
