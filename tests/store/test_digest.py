@@ -17,9 +17,8 @@ from sightline.store.digest import (
     digest_of,
     fingerprints,
     is_errand,
+    read_reply,
     reply_dialect,
-    reply_id,
-    reply_words,
     to_read,
     without_reminders,
 )
@@ -82,17 +81,17 @@ def test_texts_are_searched_up_to_a_bound_and_hold_nothing_odd() -> None:
 
 
 def test_the_words_of_a_stream_and_of_a_whole_reply() -> None:
-    assert reply_words("openai-chat", b"".join(chat_stream("Good ", "day"))) == "Good day"
+    assert read_reply("openai-chat", b"".join(chat_stream("Good ", "day")))[0] == "Good day"
     call = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments": '{"a":1}'}}
     message = {"role": "assistant", "content": "hm", "tool_calls": [call]}
     whole = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    assert reply_words("openai-chat", json.dumps(whole).encode()) == 'hm\nBash\n{"a":1}'
+    assert read_reply("openai-chat", json.dumps(whole).encode())[0] == 'hm\nBash\n{"a":1}'
 
 
 def test_a_reply_that_is_cut_or_an_error_keeps_its_words() -> None:
-    assert "Good" in reply_words("openai-chat", chat_stream("Good ", "day")[0])
-    assert "slow down" in reply_words("openai-chat", b'{"error":{"message":"slow down","type":"x"}}')
-    assert reply_words("other", b"plain \xff") == "plain \ufffd"
+    assert "Good" in read_reply("openai-chat", chat_stream("Good ", "day")[0])[0]
+    assert "slow down" in read_reply("openai-chat", b'{"error":{"message":"slow down","type":"x"}}')[0]
+    assert read_reply("other", b"plain \xff") == ("plain \ufffd", "")
 
 
 def test_a_mistake_in_reading_one_body_is_told_and_stops_nothing(
@@ -104,7 +103,7 @@ def test_a_mistake_in_reading_one_body_is_told_and_stops_nothing(
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
     assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
-    assert "Good" in reply_words("openai-chat", chat_stream("Good")[0])
+    assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
 
@@ -268,7 +267,7 @@ def test_reminders_are_taken_out() -> None:
     ],
 )
 def test_a_reply_that_can_be_named_has_an_id(name: str, data: bytes, found: str) -> None:
-    assert reply_id(name, data) == found
+    assert read_reply(name, data)[1] == found
 
 
 ASKED = Received("anthropic", "m", "aa")

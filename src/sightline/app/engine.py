@@ -102,6 +102,7 @@ async def open_configured_store(
     """The record. With `has_recorder`, a process of its own brings in what is recorded."""
     from sightline.store.summary import price_list
 
+    has_recorder = has_recorder and sys.platform != "win32"  # it is woken by a named pipe
     prices = price_list(loaded.catalog)
     url = url or loaded.settings.store.url
     fsync = loaded.settings.store.fsync

@@ -1,7 +1,7 @@
 """The recorder of a data folder: `python -m sightline.app.recorder`, which a server starts and keeps running.
 
 It reads its parameters from the first line of its input, and ends when the input does. It holds the lock of the
-recorder, looks at the journals ten times a second, and at once when a reader wakes it. It runs at low priority: a
+recorder, looks at the journals twice a second, and at once when a reader wakes it. It runs at low priority: a
 client never waits for it.
 """
 
@@ -24,7 +24,9 @@ from sightline.store.recording import Fsync
 from sightline.store.summary import price_list
 
 _LOG = logging.getLogger(__name__)
-_LOOK = 0.1
+_LOOK = 0.5
+"""Seconds between two looks at the journals: large batches change each page of the database once. Readers do not wait
+for it, they wake the recorder."""
 _DEAD = 1.0
 """Seconds between two looks for processes that ended without a word."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0

@@ -7,6 +7,7 @@ that it does not block others. Everything may be brought in twice without harm, 
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -276,6 +277,8 @@ def open_wake(folder: Path) -> int:
 
 def wake(folder: Path) -> None:
     """Let the recorder bring in what there is now, if one runs."""
+    if sys.platform == "win32":
+        return  # there are no such pipes, and no recorders
     try:
         pipe = os.open(folder / _WAKE, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:

@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import struct
+import sys
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -146,10 +147,11 @@ def _allocate(file: int, least: int, most: int) -> None:
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file, 0, size)
-            elif os.pwrite(file, bytes(size), 0) < size:
+            elif os.write(file, bytes(size)) < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             os.ftruncate(file, 0)
+            os.lseek(file, 0, os.SEEK_SET)
             if size == max(least, min(_LEAST_SIZE, most)):
                 raise
         else:
@@ -194,14 +196,17 @@ def known_slots(folder: Path) -> set[int]:
 
 
 def lock(file: int) -> bool:
-    """Whether the file could be locked for this process; True where the system has no such locks."""
-    if os.name != "posix":
-        return True
-    import fcntl
-
+    """Whether the file could be locked; the lock ends with the process, or when the file is closed."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         return False
     return True
 
@@ -236,11 +241,9 @@ def state_of(path: Path) -> SegmentState | None:
 
 def mark_imported(path: Path, at: int) -> None:
     """Everything up to this byte is in the database."""
-    file = os.open(path, os.O_RDWR)
-    try:
-        os.pwrite(file, _NUMBER.pack(at), _IMPORTED)
-    finally:
-        os.close(file)
+    with path.open("r+b", buffering=0) as file:
+        file.seek(_IMPORTED)
+        file.write(_NUMBER.pack(at))
 
 
 def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:

@@ -16,7 +16,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, reply_dialect, reply_id, reply_words, to_read
+from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, read_reply, reply_dialect, to_read
 from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
@@ -191,8 +191,9 @@ class PostgresDigests:
             frames = await connection.fetch(_FRAMES, exchange)
             raw = b"".join(raw_bytes(self._codec, row["data"]) for row in frames)
             if raw:
-                await self._note_words(connection, exchange, 1, reply_words(reply_dialect(facts), raw))
-                await self._note_id(connection, exchange, storable(reply_id(reply_dialect(facts), raw)))
+                words, name = read_reply(reply_dialect(facts), raw)
+                await self._note_words(connection, exchange, 1, words)
+                await self._note_id(connection, exchange, storable(name))
         await connection.execute(_DONE, exchange)
 
     async def _read_request(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
-from sightline.store.digest import Digest, digest_of, reply_dialect, reply_id, reply_words
+from sightline.store.digest import Digest, digest_of, read_reply, reply_dialect
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, pack_frames, raw_bytes
 from sightline.store.sqlite_database import SqliteBodies, asking, changing
 from sightline.store.sqlite_words import Said, append_words, searchable
@@ -216,14 +216,9 @@ class SqliteSink:
         """Note what a reply says, and what it is called; those that name it may have been read before it."""
         if not raw:
             return
-        dialect = reply_dialect([entry.fact for entry in known.facts])
-        try:
-            self._note_words(known.seq, reply_words(dialect, raw))
-            name = storable(reply_id(dialect, raw))
-        except UNREADABLE:
-            _LOG.exception("a reply could not be read for search; it is on record all the same")
-            return
-        if name:
+        words, name = read_reply(reply_dialect([entry.fact for entry in known.facts]), raw)
+        self._note_words(known.seq, words)
+        if name := storable(name):
             self._connection.execute("UPDATE exchanges SET reply_id = ? WHERE seq = ?", (name, known.seq))
             self._connection.execute(
                 "UPDATE exchanges SET previous = (SELECT id FROM exchanges WHERE seq = ?)"
