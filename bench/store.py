@@ -8,32 +8,38 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import zstandard
 
 from bench.documents import WORDS
 from bench.timing import microseconds, ratio, table
+from sightline.filters.expression import ContentTerm
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
-from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.journal import EntryJournal, frame_record
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry
+from sightline.store.journal import JournalWriter, frame_record
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, open_database
+from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.sqlite_words import append_words, unpack_words
 
 Object = dict[str, Any]
+Words = Callable[[random.Random, int], str]
 
 TURNS = 100
 EXCHANGES = 300
+SEARCHED, EVERY, RARE = 100_000, 10_000, "haystack needle"
+SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 NOON = 1_790_000_000.0
 SOURCES = sorted(Path("src/sightline").rglob("*.py"))
 HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), ("accept", "*/*")) * 4
 
 
 def report() -> str:
-    return f"{_size_report()}\n{_time_report()}"
+    return f"{_size_report()}\n{_time_report()}\n{_search_report()}"
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -107,49 +113,104 @@ async def _recorded(folder: Path, records: list[list[Entry]]) -> None:
 
 def _time_report() -> str:
     agent = list(session(EXCHANGES))
-    cases: dict[str, tuple[Callable[[int], bytes], int]] = {
-        "1 KB, whole answer": (lambda n: _small(n, 1000), 1),
-        "1 KB, stream of 200 frames": (lambda n: _small(n, 1000), 200),
-        "97 KB and more, agent, whole answer": (lambda n: agent[n], 1),
-        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000), 1),
+    cases: dict[str, tuple[Callable[[int], bytes], int, Words]] = {
+        "1 KB, whole answer": (lambda n: _small(n, 1000, _sentence), 1, _sentence),
+        "1 KB, whole answer, varied words": (lambda n: _small(n, 1000, _varied), 1, _varied),
+        "1 KB, stream of 200 frames": (lambda n: _small(n, 1000, _sentence), 200, _sentence),
+        "1 KB, stream of 200 frames, varied words": (lambda n: _small(n, 1000, _varied), 200, _varied),
+        "97 KB and more, agent, whole answer": (lambda n: agent[n], 1, _sentence),
+        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000, _varied), 1, _varied),
     }
-    rows = [[name, *map(microseconds, _times(make, frames))] for name, (make, frames) in cases.items()]
+    rows = [[name, *map(microseconds, _times(*case))] for name, case in cases.items()]
     title = f"Record: CPU time for one exchange (mean of {EXCHANGES}; the caller waits for the first column only)"
-    return table(title, ["exchange", "journal", "hash", "database", "reading for search"], rows)
+    return table(title, ["exchange", "journal", "hash", "database"], rows)
 
 
-def _times(make: Callable[[int], bytes], frames: int) -> tuple[float, float, float, float]:
+def _times(make: Callable[[int], bytes], frames: int, words: Words) -> tuple[float, float, float]:
     bodies = [make(n) for n in range(EXCHANGES)]
     started = process_time()
     names = [hashlib.sha256(body).hexdigest() for body in bodies]
     hashed = process_time() - started
     asked = [_asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
-    answered = [_answered(f"x_{n:06}", name, frames) for n, name in enumerate(names)]
+    answered = [_answered(f"x_{n:06}", name, frames, words(random.Random(-n - 1), 200)) for n, name in enumerate(names)]
     with tempfile.TemporaryDirectory() as folder:
         caller = _called(Path(folder), [*asked, *answered])
     with tempfile.TemporaryDirectory() as folder:
-        sink = SqliteSink(open_database(Path(folder)), 1, lambda _provider, _model: None)
+        sink = SqliteSink(open_database(Path(folder)), lambda _provider, _model: None)
         started = process_time()
         for at in range(0, EXCHANGES, 32):
             sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
             sink.apply([entry for entries in answered[at : at + 32] for entry in entries])
         applied = process_time() - started
-        started = process_time()
-        while sink.tidy():
-            pass
-        tidied = process_time() - started
         sink.close()
-    return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES, tidied / EXCHANGES
+    return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+def _search_report() -> str:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        stored = _fill(Path(folder), SEARCHED)
+        for copies in (1, 10):
+            count = copies * SEARCHED
+            _multiply(Path(folder), SEARCHED, copies)
+            reader = SqliteReader(Path(folder) / FILE_NAME)
+            for limit, name in ((1, "first hit"), (100, "all hits")):
+                started, began = process_time(), perf_counter()
+                found = reader.find(ContentTerm(RARE), now=NOON, before="", limit=limit)
+                taken = f"{(process_time() - started) * 1000:,.0f} ms", f"{(perf_counter() - began) * 1000:,.0f} ms"
+                rows.append([f"{count:,}", name, str(len(found)), *taken])
+            reader.close()
+    title = f"Record: search for a word that one in {EVERY:,} has; {stored:,.0f} bytes an exchange on the disk"
+    return table(title, ["exchanges", "", "found", "CPU", "time"], rows)
+
+
+def _fill(folder: Path, count: int) -> float:
+    """Record so many exchanges; the answer is how many bytes of the disk each takes."""
+    texts = [_varied(random.Random(number), 170) for number in range(2000)]
+    chance = random.Random(5)
+    connection = open_database(folder)
+    sink = SqliteSink(connection, lambda _provider, _model: None)
+    for at in range(0, count, 500):
+        batch: list[Entry] = []
+        for number in range(at, at + 500):
+            asked, said = (f"{chance.choice(texts)[:400]} {chance.choice(texts)[:300]}" for _ in range(2))
+            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{asked} {number}"}]}).encode()
+            name, exchange = hashlib.sha256(body).hexdigest(), f"x_{number:09}"
+            batch += _asked(exchange, body, name)
+            batch += _answered(exchange, name, 1, said if number % EVERY else f"{said} {RARE}")
+        sink.apply(batch)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    sink.close()
+    return (folder / FILE_NAME).stat().st_size / count
+
+
+def _multiply(folder: Path, count: int, copies: int) -> None:
+    """Have every exchange so many times, as far as a search looks at them: rows and words."""
+    connection, codec = open_database(folder), Codec()
+    names = [row[1] for row in connection.execute("PRAGMA table_info (exchanges)")][2:]
+    for copy in range(1, copies):
+        shift = copy * count
+        connection.execute(
+            f"INSERT INTO exchanges SELECT seq + {shift}, printf('x_%09d', seq - 1 + {shift}), {', '.join(names)}"
+            f" FROM exchanges WHERE seq <= {count}"
+        )
+        blocks = connection.execute("SELECT data FROM words WHERE last <= ? ORDER BY id", (count,)).fetchall()
+        for (data,) in blocks:
+            append_words(connection, codec, [(seq + shift, words) for seq, words in unpack_words(codec, data)])
+    connection.close()
 
 
 def _called(folder: Path, records: list[list[Entry]]) -> float:
     """What the caller does itself, with nobody else on the interpreter."""
-    journal = EntryJournal(folder / "journal")
+    journal = JournalWriter(folder / "journal")
     started = process_time()
     for entries in records:
-        journal.append(frame_record(entries)[0])
+        journal.append(frame_record(entries))
     taken = process_time() - started
-    journal.close(is_drained=True)
+    journal.close()
     return taken
 
 
@@ -160,9 +221,9 @@ def _asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
     return [BodyEntry(name, body, "s"), FactEntry(exchange, 0, NOON, fact)]
 
 
-def _answered(exchange: str, name: str, count: int) -> list[Entry]:
+def _answered(exchange: str, name: str, count: int, text: str) -> list[Entry]:
     if count == 1:
-        message = {"role": "assistant", "content": "word " * 60}
+        message = {"role": "assistant", "content": text}
         reply = {
             "id": "c",
             "object": "chat.completion",
@@ -172,8 +233,8 @@ def _answered(exchange: str, name: str, count: int) -> list[Entry]:
     else:
         frames = [
             b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s "}}]}\n\n'
-            % WORDS[n % len(WORDS)].encode()
-            for n in range(count)
+            % word.encode()
+            for word in text.split()[:count]
         ]
     end = ExchangeFinished("stop", 200, HEADERS, "", "m", Usage(input_tokens=1, output_tokens=2), (), 0.1, 0.2)
     facts: list[Fact] = [AttemptStarted(1, "acme", name, dialect="openai-chat")]
@@ -181,10 +242,15 @@ def _answered(exchange: str, name: str, count: int) -> list[Entry]:
     return [FactEntry(exchange, 1 + n, NOON, fact) for n, fact in enumerate([*facts, end])]
 
 
-def _small(number: int, size: int) -> bytes:
-    text = _sentence(random.Random(number), size // 6)
+def _small(number: int, size: int, words: Words) -> bytes:
+    text = words(random.Random(number), size // 6)
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "stream": True}).encode()
 
 
 def _sentence(chance: random.Random, words: int) -> str:
     return " ".join(chance.choices(WORDS, k=words))
+
+
+def _varied(chance: random.Random, words: int) -> str:
+    """Words that hardly ever come again, as the names, numbers and paths of real requests do not."""
+    return " ".join("".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(words))

@@ -7,12 +7,14 @@ from bench.peers.measuring import Figures
 
 WHOLE, CROWD, BURST, PACED = "whole, 32", "whole, 256", "burst, 32", "paced, 64"
 OURS = "sightline"
-LITELLM_RATIO = 60.0
+LITELLM_RATIO = 70.0
 TENSORZERO_RATIO = 0.5
-NGINX_WHOLE_RATIO = 8.0
-NGINX_PACED_RATIO = 2.5
+NGINX_WHOLE_RATIO = 6.0
+NGINX_PACED_RATIO = 1.4
+NGINX_CROWD_RATIO = 3.0
 CHUNK_MILLISECONDS = 0.25
 CROWD_SHARE = 0.7
+MEMORY_MEGABYTES = 80.0
 
 
 @dataclass(frozen=True)
@@ -24,18 +26,33 @@ class Verdict:
 
 def verdicts(comparison: Comparison) -> list[Verdict]:
     """One line for each aim; without a verdict where one side was not measured."""
+    names = {scenario.name for scenario in comparison.scenarios}
+    kinds = [kind for kind in ("", "varied ") if any(name.startswith("varied") is bool(kind) for name in names)]
+    last = comparison.figures(OURS, comparison.scenarios[-1].name)
+    memory = last.memory if last else None
+    aim = f"memory after the run, all processes: at most {MEMORY_MEGABYTES:.0f} MB"
+    is_small = memory is not None and memory <= MEMORY_MEGABYTES
+    return [
+        *(verdict for kind in kinds for verdict in _verdicts_on(comparison, kind)),
+        _verdict(aim, memory, "{:.0f} MB", is_small),
+    ]
+
+
+def _verdicts_on(comparison: Comparison, kind: str) -> list[Verdict]:
+    """The aims under the loads whose names begin so."""
+    whole, crowd, burst, paced = (kind + name for name in (WHOLE, CROWD, BURST, PACED))
     found = []
-    for scenario in (WHOLE, BURST, PACED):
-        pair = _pair(comparison, "litellm", scenario)
-        seen = pair and pair[1].cpu_in_all / pair[0].cpu_in_all
-        aim = f"CPU, {scenario}: at least {LITELLM_RATIO:.0f}x below LiteLLM"
-        least = _nginx_beside(comparison, "litellm", scenario)
-        shown = "{:.0f}x below" + (f" (nginx: {1 / least:.0f}x)" if least else "")
-        found.append(_verdict(aim, seen, shown, seen is not None and seen >= LITELLM_RATIO))
+    pair = _pair(comparison, "litellm", whole)
+    seen = pair and pair[1].cpu_in_all / pair[0].cpu_in_all
+    aim = f"CPU, {whole}: at least {LITELLM_RATIO:.0f}x below LiteLLM"
+    least = _nginx_beside(comparison, "litellm", whole)
+    shown = "{:.0f}x below" + (f" (nginx: {1 / least:.0f}x)" if least else "")
+    found.append(_verdict(aim, seen, shown, seen is not None and seen >= LITELLM_RATIO))
     limits = [
-        *(("tensorzero", "TensorZero", scenario, TENSORZERO_RATIO) for scenario in (WHOLE, BURST, PACED)),
-        ("nginx", "nginx", WHOLE, NGINX_WHOLE_RATIO),
-        ("nginx", "nginx", PACED, NGINX_PACED_RATIO),
+        ("tensorzero", "TensorZero", whole, TENSORZERO_RATIO),
+        ("tensorzero", "TensorZero", burst, TENSORZERO_RATIO),
+        ("nginx", "nginx", whole, NGINX_WHOLE_RATIO),
+        ("nginx", "nginx", paced, NGINX_PACED_RATIO),
     ]
     for name, title, scenario, limit in limits:
         pair = _pair(comparison, name, scenario)
@@ -44,13 +61,17 @@ def verdicts(comparison: Comparison) -> list[Verdict]:
         least = _nginx_beside(comparison, name, scenario)
         shown = "{:.2f}x" + (f" (nginx: {least:.2f}x)" if least else "")
         found.append(_verdict(aim, seen, shown, seen is not None and seen <= limit))
-    pair = _pair(comparison, "nginx", PACED)
+    pair = _pair(comparison, "nginx", crowd)
+    seen = pair and pair[0].first_byte_p99 / pair[1].first_byte_p99
+    aim = f"first byte, {crowd}, 99 %: at most {NGINX_CROWD_RATIO:g}x nginx's"
+    found.append(_verdict(aim, seen, "{:.2f}x", seen is not None and seen <= NGINX_CROWD_RATIO))
+    pair = _pair(comparison, "nginx", paced)
     added = pair and pair[0].chunk - pair[1].chunk
-    aim = f"median per chunk, paced: at most {CHUNK_MILLISECONDS} ms above nginx"
+    aim = f"median per chunk, {paced}: at most {CHUNK_MILLISECONDS} ms above nginx"
     found.append(_verdict(aim, added, "{:+.3f} ms", added is not None and added <= CHUNK_MILLISECONDS))
-    few, many = comparison.figures(OURS, WHOLE), comparison.figures(OURS, CROWD)
+    few, many = comparison.figures(OURS, whole), comparison.figures(OURS, crowd)
     share = many.per_second / few.per_second if few and many else None
-    aim = f"no collapse: requests per second at 256 at least {CROWD_SHARE:g}x those at 32"
+    aim = f"no collapse: requests per second at {crowd} at least {CROWD_SHARE:g}x those at {whole}"
     found.append(_verdict(aim, share, "{:.2f}x", share is not None and share >= CROWD_SHARE))
     return found
 

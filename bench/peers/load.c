@@ -3,7 +3,7 @@
  *   load PORT FILE CONNECTIONS MILLISECONDS REQUESTS MARKS SPREAD
  *
  * FILE holds the request as it goes over the wire; ######## in it becomes a running number, so that no two are the
- * same. It ends after MILLISECONDS or REQUESTS, whichever is not 0; what is under way then is waited for. A good answer
+ * same, and a run of ~ is filled with other words each time. It ends after MILLISECONDS or REQUESTS, whichever is not 0; what is under way then is waited for. A good answer
  * has status 200 and MARKS marks @@<nanoseconds>; in its body; a mark other than @@0; says when it was sent.
  * Connections begin SPREAD microseconds after each other. */
 #define _GNU_SOURCE
@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "words.h"
 
 enum { EVENTS = 512, HEAD_ROOM = 16384, PATIENCE_S = 60 };
 
@@ -41,8 +43,8 @@ typedef struct {
   char head[HEAD_ROOM + 1];
 } Connection;
 
-static char *request, *number;
-static size_t request_size;
+static char *request, *number, *words;
+static size_t request_size, words_size;
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static int poller, expected_marks, running;
 static long long deadline, last_seen;
@@ -111,6 +113,7 @@ static void ask(Connection *c) {
     snprintf(digits, sizeof digits, "%08lu", ++asked % 100000000);
     memcpy(number, digits, 8);
   }
+  if (words) fill_with_words(words, words_size);
   c->asked = now();
   for (c->sent = 0; c->sent < request_size;) {
     ssize_t n = send(c->fd, request + c->sent, request_size - c->sent, MSG_NOSIGNAL);
@@ -258,6 +261,8 @@ static void read_request(const char *path) {
   if (!request || fread(request, 1, request_size, file) != request_size) exit(1);
   fclose(file);
   number = memmem(request, request_size, "########", 8);
+  words = memmem(request, request_size, "~~~~~~~~", 8);
+  while (words && words + words_size < request + request_size && words[words_size] == '~') words_size++;
 }
 
 static void print_result(double seconds) {
@@ -270,18 +275,18 @@ static void print_result(double seconds) {
          quantile(&first_bytes, 0.99), quantile(&chunk_delays, 0.5), quantile(&chunk_delays, 0.99), example);
 }
 
-int main(int count, char **words) {
+int main(int count, char **arguments) {
   if (count != 8) {
     fprintf(stderr, "usage: load PORT FILE CONNECTIONS MILLISECONDS REQUESTS MARKS SPREAD\n");
     return 2;
   }
-  address.sin_port = htons((uint16_t)atoi(words[1]));
+  address.sin_port = htons((uint16_t)atoi(arguments[1]));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  read_request(words[2]);
-  int size = atoi(words[3]), spread = atoi(words[7]);
-  long milliseconds = atol(words[4]);
-  requests_left = strtoul(words[5], NULL, 10);
-  expected_marks = atoi(words[6]);
+  read_request(arguments[2]);
+  int size = atoi(arguments[3]), spread = atoi(arguments[7]);
+  long milliseconds = atol(arguments[4]);
+  requests_left = strtoul(arguments[5], NULL, 10);
+  expected_marks = atoi(arguments[6]);
   poller = epoll_create1(EPOLL_CLOEXEC);
   Connection *connections = calloc((size_t)size, sizeof *connections);
   if (!connections) return 1;

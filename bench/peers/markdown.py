@@ -24,16 +24,16 @@ def markdown(comparison: Comparison) -> str:
         _versions(comparison),
         "### CPU µs per request\n\nOf the whole process tree until it is idle; what it does after the last answer "
         "is shown after the plus sign.",
-        _table(comparison, names, _cpu, memory=True),
+        _tables(comparison, names, _cpu, memory=True),
         "### Requests per second",
-        _table(comparison, [name for name in names if name not in paced], lambda each: f"{each.per_second:,.0f}"),
+        _tables(comparison, [name for name in names if name not in paced], lambda each: f"{each.per_second:,.0f}"),
         "### First byte of the body, ms: median / 99 %",
-        _table(comparison, names, lambda each: f"{each.first_byte:.2f} / {each.first_byte_p99:.2f}"),
+        _tables(comparison, names, lambda each: f"{each.first_byte:.2f} / {each.first_byte_p99:.2f}"),
     ]
     if paced:
         parts += [
             "### Delay of a chunk of a paced stream, ms: median / 99 %",
-            _table(comparison, paced, lambda each: f"{each.chunk:.3f} / {each.chunk_p99:.3f}"),
+            _tables(comparison, paced, lambda each: f"{each.chunk:.3f} / {each.chunk_p99:.3f}"),
         ]
     if errors := _errors(comparison, [*names, *streams]):
         parts += ["### Errors", errors]
@@ -46,9 +46,15 @@ def _cpu(figures: Figures) -> str:
     return f"{figures.cpu:,.0f}{later}"
 
 
-def _table(
+def _tables(
     comparison: Comparison, scenarios: Sequence[str], show: Callable[[Figures], str], *, memory: bool = False
 ) -> str:
+    """One table for the loads in words that repeat, and one for the others."""
+    groups = [[name for name in scenarios if name.startswith("varied") is varied] for varied in (False, True)]
+    return "\n\n".join(_table(comparison, group, show, memory=memory) for group in groups if group)
+
+
+def _table(comparison: Comparison, scenarios: Sequence[str], show: Callable[[Figures], str], *, memory: bool) -> str:
     rows = [["", *scenarios, *(["memory, peak MB"] if memory else [])]]
     for subject in comparison.subjects:
         found = {name: comparison.figures(subject.name, name) for name in scenarios}

@@ -11,6 +11,8 @@ CHUNKS_OF_A_PACED_STREAM = 100
 PACE_MICROSECONDS = 20_000
 # The load generator puts a running number here: the same body twice would be stored once.
 NUMBER = "########"
+# And it fills this with words that do not repeat; the upstream answers such a request in such words too.
+VARIED = "Answer in varied words. " + 640 * "~"
 # Made anew for each run: a peer that asks for a key of its own gets this one.
 KEY = "sk-" + secrets.token_hex(32)
 
@@ -26,6 +28,7 @@ class Scenario:
     requests: int = 0
     chunks: int = 0
     body_size: int = 1_000
+    is_varied: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -61,7 +64,7 @@ class Scenario:
             document = json.loads(documents.request("openai-chat", self.body_size))
         else:
             words = ["Look at this and say in a few sentences what it is about."]
-            while sum(map(len, words)) < self.body_size - 250:
+            while not self.is_varied and sum(map(len, words)) < self.body_size - 250:
                 words.append("The harbour lay still while the boats came home with the evening tide.")
             document = {
                 "messages": [
@@ -71,13 +74,14 @@ class Scenario:
                 "temperature": 0.7,
                 "max_tokens": 512,
             }
-        document["messages"].append({"role": "user", "content": f"Go on with number {NUMBER}."})
+        varied = f" {VARIED}" if self.is_varied else ""
+        document["messages"].append({"role": "user", "content": f"Go on with number {NUMBER}.{varied}"})
         document = {"model": model, **{key: value for key, value in document.items() if key != "model"}}
         document["stream"] = self.is_stream
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-SCENARIOS = (
+_PLAIN = (
     Scenario("whole, 1", "bench-whole", 1, 2_000),
     Scenario("whole, 32", "bench-whole", 32, 2_000),
     Scenario("whole, 256", "bench-whole", 256, 2_000),
@@ -85,6 +89,8 @@ SCENARIOS = (
     Scenario("burst, 32", "bench-burst", 32, 2_000, chunks=CHUNKS_OF_A_BURST),
     Scenario("paced, 64", "bench-paced", 64, 0, requests=64, chunks=CHUNKS_OF_A_PACED_STREAM),
 )
+SCENARIOS = (*_PLAIN, *(replace(each, name=f"varied {each.name}", is_varied=True) for each in _PLAIN))
+"""Each load in words that repeat, as it was first measured, and in words that do not."""
 
 
 def chosen(*, is_quick: bool) -> tuple[Scenario, ...]:

@@ -4,6 +4,7 @@
  * one every 20 ms, each with the time at which it was sent. Any other request gets a whole answer of 1 KB. Marks of the
  * form @@<nanoseconds>; let the load generator count chunks and time them; @@0; is not timed. A GET is told how many
  * requests were answered so far.
+ * A request with the words "in varied words" is answered in words that do not repeat, under OpenAI's headers of limits.
  * The port is printed; the end of standard input ends the program. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "words.h"
+
 enum { BURST_CHUNKS = 200, PACED_CHUNKS = 100, PACE_NS = 20000000, CONNECTIONS = 16384, EVENTS = 512 };
 
 typedef struct {
@@ -33,17 +36,24 @@ typedef struct {
   int fd;
   Buffer in, out;
   size_t written;
-  int chunks_left;
+  int chunks_left, is_varied;
   long long due;
 } Connection;
 
 static Connection *connections[CONNECTIONS];
 static int highest, poller, timer;
 static long long answered;
-static Buffer whole, burst;
-static const char STREAM_HEAD[] =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
-    "Transfer-Encoding: chunked\r\n\r\n";
+static Buffer whole, burst, varied_whole, varied_burst;
+#define STREAM_HEADERS \
+  "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n" \
+  "Transfer-Encoding: chunked\r\n"
+#define OPENAI_HEADERS \
+  "x-ratelimit-limit-requests: 10000\r\nx-ratelimit-limit-tokens: 2000000\r\n" \
+  "x-ratelimit-remaining-requests: 9###\r\nx-ratelimit-remaining-tokens: 19####5\r\n" \
+  "x-ratelimit-reset-requests: 8.64s\r\nx-ratelimit-reset-tokens: 1##ms\r\nopenai-processing-ms: 4##\r\n" \
+  "openai-version: 2020-10-01\r\nopenai-organization: bench\r\nx-request-id: req_################\r\n"
+static const char STREAM_HEAD[] = STREAM_HEADERS "\r\n";
+static const char VARIED_STREAM_HEAD[] = STREAM_HEADERS OPENAI_HEADERS "\r\n";
 static const char STREAM_END[] = "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
 
 static long long now(void) {
@@ -63,22 +73,36 @@ static void append(Buffer *buffer, const void *bytes, size_t size) {
 }
 
 /* Chunks are numbered: some gateways take a hundred equal ones for a model that has lost its way. */
-static void append_chunk(Buffer *buffer, long long stamp, int number, int is_last) {
+static void append_chunk(Buffer *buffer, long long stamp, int number, int is_last, const char *word) {
   char event[512], head[16];
   int size = snprintf(
       event, sizeof event,
       "data: {\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\"created\":1760000000,"
-      "\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":{%s\"content\":\"word %03d @@%lld; \"},"
+      "\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":{%s\"content\":\"%s %03d @@%lld; \"},"
       "\"finish_reason\":%s}]}\n\n",
-      is_last ? "" : "\"role\":\"assistant\",", number, stamp, is_last ? "\"stop\"" : "null");
+      is_last ? "" : "\"role\":\"assistant\",", word, number, stamp, is_last ? "\"stop\"" : "null");
   append(buffer, head, (size_t)snprintf(head, sizeof head, "%x\r\n", size));
   append(buffer, event, (size_t)size);
   append(buffer, "\r\n", 2);
 }
 
-static void prepare_answers(void) {
-  char body[2048], text[800], head[256];
-  for (size_t i = 0; i < sizeof text - 1; i++) text[i] = "word "[i % 5];
+/* Fills each run of ~ with words and each run of # with digits. */
+static void vary(char *bytes, size_t size) {
+  char *end = bytes + size;
+  for (char *at = bytes; (at = memchr(at, '~', (size_t)(end - at)));) {
+    char *run = at;
+    while (at < end && *at == '~') at++;
+    fill_with_words(run, (size_t)(at - run));
+  }
+  for (char *at = bytes; (at = memchr(at, '#', (size_t)(end - at)));) *at++ = (char)('0' + draw(10));
+}
+
+/* Copies made beforehand, whose gaps are filled for each answer. */
+static const char *word(int is_varied) { return is_varied ? "~~~~~~~~" : "word"; }
+
+static void prepare_whole(Buffer *buffer, const char *headers, const char *pattern) {
+  char body[2048], text[800], head[1024];
+  for (size_t i = 0; i < sizeof text - 1; i++) text[i] = pattern[i % 5];
   text[sizeof text - 1] = 0;
   int size = snprintf(body, sizeof body,
                       "{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion\",\"created\":1760000000,"
@@ -86,13 +110,24 @@ static void prepare_answers(void) {
                       "\"content\":\"@@0; %s\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":230,"
                       "\"completion_tokens\":160,\"total_tokens\":390}}",
                       text);
-  append(&whole, head,
+  append(buffer, head,
          (size_t)snprintf(head, sizeof head,
-                          "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size));
-  append(&whole, body, (size_t)size);
-  append(&burst, STREAM_HEAD, sizeof STREAM_HEAD - 1);
-  for (int i = 1; i <= BURST_CHUNKS; i++) append_chunk(&burst, 0, i, i == BURST_CHUNKS);
-  append(&burst, STREAM_END, sizeof STREAM_END - 1);
+                          "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n", size,
+                          headers));
+  append(buffer, body, (size_t)size);
+}
+
+static void prepare_burst(Buffer *buffer, const char *head, size_t size, int is_varied) {
+  append(buffer, head, size);
+  for (int i = 1; i <= BURST_CHUNKS; i++) append_chunk(buffer, 0, i, i == BURST_CHUNKS, word(is_varied));
+  append(buffer, STREAM_END, sizeof STREAM_END - 1);
+}
+
+static void prepare_answers(void) {
+  prepare_whole(&whole, "", "word ");
+  prepare_whole(&varied_whole, OPENAI_HEADERS, "~~~~~");
+  prepare_burst(&burst, STREAM_HEAD, sizeof STREAM_HEAD - 1, 0);
+  prepare_burst(&varied_burst, VARIED_STREAM_HEAD, sizeof VARIED_STREAM_HEAD - 1, 1);
 }
 
 static void drop(Connection *c) {
@@ -136,7 +171,9 @@ static void set_timer(void) {
 static int send_paced(Connection *c) {
   c->due += PACE_NS;
   c->chunks_left--;
-  append_chunk(&c->out, now(), PACED_CHUNKS - c->chunks_left, !c->chunks_left);
+  size_t before = c->out.size;
+  append_chunk(&c->out, now(), PACED_CHUNKS - c->chunks_left, !c->chunks_left, word(c->is_varied));
+  if (c->is_varied) vary(c->out.bytes + before, c->out.size - before);
   if (!c->chunks_left) append(&c->out, STREAM_END, sizeof STREAM_END - 1);
   return flush(c);
 }
@@ -160,19 +197,28 @@ static int tell_answered(Connection *c) {
   return flush(c);
 }
 
+static void append_answer(Connection *c, const char *bytes, size_t size) {
+  size_t before = c->out.size;
+  append(&c->out, bytes, size);
+  if (c->is_varied) vary(c->out.bytes + before, size);
+}
+
 static int answer(Connection *c, const char *body, size_t size) {
   answered++;
+  c->is_varied = memmem(body, size, "in varied words", 15) != NULL;
   int is_stream = memmem(body, size, "\"stream\":true", 13) || memmem(body, size, "\"stream\": true", 14);
   if (is_stream && memmem(body, size, "bench-paced", 11)) {
     c->chunks_left = PACED_CHUNKS;
     c->due = now();
-    append(&c->out, STREAM_HEAD, sizeof STREAM_HEAD - 1);
+    append_answer(c, c->is_varied ? VARIED_STREAM_HEAD : STREAM_HEAD,
+                  (c->is_varied ? sizeof VARIED_STREAM_HEAD : sizeof STREAM_HEAD) - 1);
     if (!send_paced(c)) return 0;
     set_timer();
     return 1;
   }
-  const Buffer *ready = is_stream ? &burst : &whole;
-  append(&c->out, ready->bytes, ready->size);
+  const Buffer *ready =
+      c->is_varied ? (is_stream ? &varied_burst : &varied_whole) : (is_stream ? &burst : &whole);
+  append_answer(c, ready->bytes, ready->size);
   return flush(c);
 }
 

@@ -20,7 +20,8 @@ class MissingError(Exception):
 def compiled(name: str) -> Path:
     """The program of `name`.c."""
     source, program = HERE / f"{name}.c", CACHE / name
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+    newest = max(each.stat().st_mtime for each in (source, HERE / "words.h"))
+    if not program.exists() or program.stat().st_mtime < newest:
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
             raise MissingError("no C compiler; on Debian and Ubuntu: apt install gcc")

@@ -59,9 +59,12 @@ class NetworkSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
 
 
 class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit."""
+    """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit.
+    `fsync` is what is forced to the disk, so that it survives the end of the machine: nothing, each batch that is
+    stored, or each record before its client gets the last byte."""
 
     url: StoreUrl = ""
+    fsync: Literal["never", "batches", "records"] = "never"
     keep_days: Count = 0
     keep_mb: Count = 0
 

@@ -49,20 +49,20 @@ def real_disk(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 @contextmanager
 def failing_writes(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """A journal whose writes fail as on a full disk."""
+    """A journal that gets no room, as on a full disk."""
 
     class Full:
         def __getattr__(self, name: str) -> Any:
             return getattr(os, name)
 
-        def write(self, _file: int, _data: bytes) -> int:
+        def posix_fallocate(self, _file: int, _at: int, _size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     yield folder, lambda: patch.setattr(journal, "os", Full()), lambda: patch.setattr(journal, "os", os)
 
 
 def ask(gateway: Served, number: int, *, stream: bool) -> tuple[str, bytes]:
-    body = {"model": "m", "messages": [{"role": "user", "content": f"{number} " * 3000}], "stream": stream}
+    body = {"model": "m", "messages": [{"role": "user", "content": f"{number} " * 100_000}], "stream": stream}
     request = urllib.request.Request(
         f"{gateway.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
     )

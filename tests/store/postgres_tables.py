@@ -41,9 +41,9 @@ def connected(url: str, work: Callable[[PostgresConnection], Awaitable[T]]) -> T
 
 
 @contextmanager
-def sink(url: str, replica: str = "one", slot: int = 1, now: float = NOON) -> Iterator[PostgresSink]:
+def sink(url: str, replica: str = "one", now: float = NOON) -> Iterator[PostgresSink]:
     """What a writer of this replica would write to."""
-    made = PostgresSink(address_of(url), replica=replica, slot=slot, prices=prices, now=lambda: now)
+    made = PostgresSink(address_of(url), replica=replica, prices=prices, now=lambda: now)
     try:
         yield made
     finally:

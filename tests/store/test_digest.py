@@ -8,22 +8,17 @@ from sightline.dialects.registry import dialect
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Held, Received, Translated
 from sightline.model.json import Json
 from sightline.model.request import Request
-from sightline.store import digest as module
 from sightline.store.digest import (
-    LONGEST,
     MOST_IN_TITLE,
     MOST_LETTERS,
     REPLY,
     REQUEST,
     Digest,
-    ReplyText,
-    ReplyTexts,
     digest_of,
     fingerprints,
     is_errand,
+    read_reply,
     reply_dialect,
-    reply_id,
-    reply_words,
     to_read,
     without_reminders,
 )
@@ -86,17 +81,17 @@ def test_texts_are_searched_up_to_a_bound_and_hold_nothing_odd() -> None:
 
 
 def test_the_words_of_a_stream_and_of_a_whole_reply() -> None:
-    assert reply_words("openai-chat", b"".join(chat_stream("Good ", "day"))) == "Good day"
+    assert read_reply("openai-chat", b"".join(chat_stream("Good ", "day")))[0] == "Good day"
     call = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments": '{"a":1}'}}
     message = {"role": "assistant", "content": "hm", "tool_calls": [call]}
     whole = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    assert reply_words("openai-chat", json.dumps(whole).encode()) == 'hm\nBash\n{"a":1}'
+    assert read_reply("openai-chat", json.dumps(whole).encode())[0] == 'hm\nBash\n{"a":1}'
 
 
 def test_a_reply_that_is_cut_or_an_error_keeps_its_words() -> None:
-    assert "Good" in reply_words("openai-chat", chat_stream("Good ", "day")[0])
-    assert "slow down" in reply_words("openai-chat", b'{"error":{"message":"slow down","type":"x"}}')
-    assert reply_words("other", b"plain \xff") == "plain \ufffd"
+    assert "Good" in read_reply("openai-chat", chat_stream("Good ", "day")[0])[0]
+    assert "slow down" in read_reply("openai-chat", b'{"error":{"message":"slow down","type":"x"}}')[0]
+    assert read_reply("other", b"plain \xff") == ("plain \ufffd", "")
 
 
 def test_error_reading_a_body_is_logged_and_stops_nothing(
@@ -108,7 +103,7 @@ def test_error_reading_a_body_is_logged_and_stops_nothing(
     monkeypatch.setattr("sightline.store.digest.fingerprints", broken)
     monkeypatch.setattr("sightline.store.digest.fold", broken)
     assert digest_of("openai-chat", chat_body("hi")).new_text == chat_body("hi").decode()
-    assert "Good" in reply_words("openai-chat", chat_stream("Good")[0])
+    assert "Good" in read_reply("openai-chat", chat_stream("Good")[0])[0]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
 
 
@@ -272,7 +267,7 @@ def test_reminders_are_taken_out() -> None:
     ],
 )
 def test_a_reply_that_can_be_named_has_an_id(name: str, data: bytes, found: str) -> None:
-    assert reply_id(name, data) == found
+    assert read_reply(name, data)[1] == found
 
 
 ASKED = Received("anthropic", "m", "aa")
@@ -296,25 +291,3 @@ def test_the_reply_speaks_the_dialect_that_was_sent() -> None:
     sent = AttemptStarted(1, "acme", "aa", dialect="openai-chat")
     assert reply_dialect([ASKED, sent]) == "openai-chat"
     assert reply_dialect([ASKED, sent, Translated("anthropic", "cc", 1)]) == "openai-chat"
-
-
-def test_reply_text_can_be_taken_once() -> None:
-    hearing = ReplyTexts()
-    hearing.add(ReplyText("x_1", "hello", "r_1"))
-    assert hearing.take("x_2") is None
-    assert hearing.take("x_1") == ReplyText("x_1", "hello", "r_1")
-    assert hearing.take("x_1") is None
-
-
-def test_long_words_are_left_to_be_read_later() -> None:
-    hearing = ReplyTexts()
-    hearing.add(ReplyText("x_1", "a" * (LONGEST + 1)))
-    assert hearing.take("x_1") is None
-
-
-def test_untaken_reply_texts_do_not_accumulate() -> None:
-    hearing = ReplyTexts()
-    for number in range(module._MOST + 1):
-        hearing.add(ReplyText(f"x_{number}", "hello"))
-    assert hearing.take("x_0") is None
-    assert hearing.take(f"x_{module._MOST}") is not None

@@ -57,7 +57,7 @@ def test_a_fact_of_a_newer_version_says_so() -> None:
 
 def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_cannot_be_shown(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     sink.apply(whole("x_1", chat_body("hi"), "yes"))
     sink.apply(whole("x_2", chat_body("ho"), "yes"))
     row = "SELECT seq FROM exchanges WHERE id = 'x_2'"

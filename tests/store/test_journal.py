@@ -1,6 +1,8 @@
 """"""
 
 import os
+import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -9,146 +11,187 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.model.exchange import ExchangeFailed, FrameArrived
+from sightline.store import journal as journal_module
 from sightline.store.entries import BodyEntry, Entry, FactEntry
-from sightline.store.journal import EntryJournal, JournalPosition, Torn, frame_record, records
+from sightline.store.journal import (
+    RECORD_HEAD,
+    JournalWriter,
+    SegmentState,
+    Torn,
+    frame_record,
+    is_imported,
+    known_slots,
+    mark_imported,
+    pending,
+    records,
+    segments,
+    state_of,
+)
 from tests.store.traffic import chat_body, received, whole
 
 
-def record(number: int) -> list[Entry]:
-    return received(f"x_{number}", chat_body(str(number)))
+def append(journal: JournalWriter, number: int, size: int = 1) -> None:
+    journal.append(frame_record(received(f"x_{number}", chat_body(str(number) * size))))
 
 
-def append(journal: EntryJournal, number: int) -> JournalPosition:
-    return journal.append(frame_record(record(number))[0])
+def written_to(folder: Path) -> list[str]:
+    """The exchanges in all segments."""
+    found: list[str] = []
+    for _, path in segments(folder):
+        state = state_of(path)
+        assert state is not None
+        for record in records(path, state.imported, state.end):
+            assert not isinstance(record, Torn)
+            found += [entry.exchange for entry in record[0] if isinstance(entry, FactEntry)]
+    return found
 
 
-def left(journal: EntryJournal) -> list[str]:
-    return [
-        entry.exchange for entries in journal.remaining_records() for entry in entries if isinstance(entry, FactEntry)
-    ]
+def test_a_record_is_in_its_file_without_a_system_call_after_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = JournalWriter(tmp_path)
+    append(journal, 0)
+    monkeypatch.setattr(journal_module, "os", None)
+    for number in range(1, 9):
+        append(journal, number)
+    monkeypatch.undo()
+    assert written_to(tmp_path) == [f"x_{number}" for number in range(9)]
+    journal.close()
 
 
-def died(journal: EntryJournal) -> None:
-    """What the end of a process does: its files are closed, and nothing else happens."""
-    journal.close(is_drained=False)
+def test_a_process_that_records_nothing_leaves_no_files(tmp_path: Path) -> None:
+    JournalWriter(tmp_path / "journal").close()
+    assert list((tmp_path / "journal").iterdir()) == []
 
 
-def test_what_a_dead_process_left_is_there_for_the_next(tmp_path: Path) -> None:
-    first = EntryJournal(tmp_path)
-    for number in range(3):
-        append(first, number)
-    died(first)
-    second = EntryJournal(tmp_path)
-    assert (second.slot, left(second)) == (1, ["x_0", "x_1", "x_2"])
-    second.forget_left()
-    died(second)
-    third = EntryJournal(tmp_path)
-    assert left(third) == []
-    third.forget_left()
-    third.close(is_drained=True)
-    assert not list(tmp_path.glob("*.log"))
-
-
-def test_what_is_left_stays_until_it_is_in_the_database(tmp_path: Path) -> None:
-    first = EntryJournal(tmp_path)
-    append(first, 0)
-    died(first)
-    for _ in range(2):
-        again = EntryJournal(tmp_path)
-        assert left(again) == ["x_0"]
-        died(again)
-
-
-def test_a_torn_end_is_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
-    first = EntryJournal(tmp_path)
-    append(first, 0)
-    last = append(first, 1)
-    died(first)
-    (path,) = tmp_path.glob("*.log")
-    os.truncate(path, last.end - 3)
-    second = EntryJournal(tmp_path)
-    assert left(second) == ["x_0"]
-    assert [(torn.path, torn.at) for torn in second.torn] == [(path, last.start)]
-    died(second)
-
-
-def test_two_processes_have_slots_of_their_own_and_leave_each_other_alone(tmp_path: Path) -> None:
-    first, second = EntryJournal(tmp_path), EntryJournal(tmp_path)
+def test_two_processes_have_slots_of_their_own(tmp_path: Path) -> None:
+    first, second = JournalWriter(tmp_path), JournalWriter(tmp_path)
     append(first, 1)
     append(second, 2)
-    assert (first.slot, second.slot, second.slots) == (1, 2, (2,))
-    third = EntryJournal(tmp_path)
-    assert (third.slot, left(third)) == (3, [])
-    died(third)
-    died(second)
-    heir = EntryJournal(tmp_path)
-    assert heir.slots == (2, 3)
-    assert left(heir) == ["x_2"]
-    heir.forget_left()
-    assert heir.slots == (2,)
-    died(heir)
-    died(first)
+    assert known_slots(tmp_path) == {1, 2}
+    assert written_to(tmp_path) == ["x_1", "x_2"]
+    first.close()
+    second.close()
 
 
-def test_segments_end_at_a_size_and_go_once_they_are_committed(tmp_path: Path) -> None:
-    journal = EntryJournal(tmp_path, segment_size=400)
-    places = [append(journal, number) for number in range(9)]
-    assert len(list(tmp_path.glob("*.log"))) == places[-1].segment > 2
-    journal.mark_committed(places[4])
-    kept = sorted(int(path.stem[4:]) for path in tmp_path.glob("*.log"))
-    assert kept == list(range(places[4].segment, places[-1].segment + 1))
-    died(journal)
-    after = EntryJournal(tmp_path)
-    assert set(left(after)) >= {f"x_{number}" for number in range(5, 9)}
-    died(after)
+def test_a_slot_that_is_locked_or_removed_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def cleaned_up(_file: int) -> bool:
+        looks.append("")
+        if len(looks) == 2:
+            (tmp_path / "002.lock").unlink()
+        return len(looks) > 1
+
+    monkeypatch.setattr(journal_module, "lock", cleaned_up)
+    journal = JournalWriter(tmp_path)
+    append(journal, 1)
+    ((slot, _),) = segments(tmp_path)
+    assert (slot, len(looks)) == (3, 3)
+    journal.close()
 
 
-def test_records_are_read_back_from_any_place_on(tmp_path: Path) -> None:
-    journal = EntryJournal(tmp_path, segment_size=400)
-    places = [append(journal, number) for number in range(6)]
-    read = list(journal.since(places[2]))
-    assert [entries[1].exchange for entries, _ in read] == ["x_2", "x_3", "x_4", "x_5"]
-    assert [place for _, place in read] == places[2:]
-    assert [journal.ends_at(place) for place in places] == [False] * 5 + [True]
-    assert list(journal.since(JournalPosition(places[5].segment, places[5].end, places[5].end))) == []
-    died(journal)
+def test_segments_end_at_a_size_and_a_large_record_has_one_of_its_own(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, segment_size=1000)
+    for number in range(5):
+        append(journal, number)
+    append(journal, 5, size=3000)
+    append(journal, 6)
+    states = [state for _, path in segments(tmp_path) if (state := state_of(path)) is not None]
+    assert len(states) > 3
+    assert [state.is_sealed for state in states] == [True] * (len(states) - 1) + [False]
+    assert written_to(tmp_path) == [f"x_{number}" for number in range(7)]
+    journal.close()
+    ended = [state_of(path) for _, path in segments(tmp_path)]
+    assert all(state is not None and state.is_sealed for state in ended)
 
 
-def test_a_large_segment_is_emptied_once_all_of_it_is_committed(tmp_path: Path) -> None:
-    journal = EntryJournal(tmp_path)
-    large = journal.append(frame_record(received("x_1", os.urandom(2 << 20)))[0])
-    (path,) = tmp_path.glob("*.log")
-    journal.mark_committed(JournalPosition(large.segment, 0, large.end - 1))
-    assert path.stat().st_size == large.end
-    journal.mark_committed(large)
-    assert path.stat().st_size == 0
-    assert append(journal, 2).start == 0
-    died(journal)
+def test_who_waits_sees_how_far_others_are(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, segment_size=1000)
+    for number in range(5):
+        append(journal, number)
+    wanted = pending(tmp_path)
+    assert len(wanted) == len(segments(tmp_path))
+    append(journal, 6)
+    for path, end in wanted.items():
+        assert not is_imported(wanted)
+        mark_imported(path, end)
+    assert is_imported(wanted)
+    (later,) = pending(tmp_path).items()
+    later[0].unlink()
+    assert is_imported(dict([later]))
+    journal.close()
 
 
-def test_a_journal_that_another_program_changed_says_so(tmp_path: Path) -> None:
-    journal = EntryJournal(tmp_path)
-    place = append(journal, 0)
-    (path,) = tmp_path.glob("*.log")
-    path.write_bytes(b"?" * place.end)
-    with pytest.raises(Fault, match="changed by another program"):
-        list(journal.since(place))
-    died(journal)
+def test_a_forced_journal_is_on_the_disk(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, is_forced=True)
+    append(journal, 1)
+    assert written_to(tmp_path) == ["x_1"]
+    journal.close()
+
+
+@pytest.mark.parametrize("has_fallocate", [True, False])
+def test_a_disk_with_little_room_has_small_segments_and_a_full_one_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_fallocate: bool
+) -> None:
+    room = [100_000]
+
+    class Disk:
+        def __getattr__(self, name: str) -> object:
+            if name == "posix_fallocate" and not has_fallocate:
+                raise AttributeError(name)
+            return getattr(os, name)
+
+        def write(self, file: int, data: bytes) -> int:
+            return os.write(file, data[: room[0]])
+
+    def allocate(file: int, at: int, size: int) -> None:
+        if size > room[0]:
+            raise OSError(28, "No space left on device")
+        os.posix_fallocate(file, at, size)
+
+    disk = Disk()
+    if has_fallocate:
+        disk.posix_fallocate = allocate  # type: ignore[attr-defined]
+    monkeypatch.setattr(journal_module, "os", disk)
+    journal = JournalWriter(tmp_path)
+    append(journal, 1)
+    ((_, path),) = segments(tmp_path)
+    assert path.stat().st_size == 1 << 16
+    room[0] = 0
+    with pytest.raises(Fault, match="No space left"):
+        append(journal, 2, size=1 << 16)
+    append(journal, 3)
+    room[0] = 10 << 20
+    append(journal, 4, size=1 << 16)
+    assert written_to(tmp_path) == ["x_1", "x_3", "x_4"]
+    journal.close()
 
 
 def test_a_folder_that_is_none_is_a_clear_fault(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("a file")
     with pytest.raises(Fault) as caught:
-        EntryJournal(tmp_path / "journal")
+        JournalWriter(tmp_path / "journal")
     assert caught.value.code is Code.CONFIG
     assert "--data" in caught.value.hint
 
 
 def test_the_files_are_the_owners_alone(tmp_path: Path) -> None:
-    journal = EntryJournal(tmp_path / "journal")
+    journal = JournalWriter(tmp_path / "journal")
+    append(journal, 1)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "journal").iterdir()} == {0o600}
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o700
-    died(journal)
+    journal.close()
+
+
+def test_a_segment_that_is_being_made_has_no_records_and_an_earlier_versions_has_no_head(tmp_path: Path) -> None:
+    (tmp_path / "new").write_bytes(bytes(1000))
+    (tmp_path / "old").write_bytes(FILE)
+    assert state_of(tmp_path / "new") == SegmentState(0, 0, is_sealed=False)
+    assert state_of(tmp_path / "old") == SegmentState(len(FILE), 0, is_sealed=False, has_head=False)
+    assert state_of(tmp_path / "gone") is None
 
 
 ENTRIES: list[list[Entry]] = [
@@ -156,7 +199,7 @@ ENTRIES: list[list[Entry]] = [
     [FactEntry("x_2", 0, 1.5, FrameArrived(b"\xff" * 500, 0.1))],
     [BodyEntry("00", b"")],
 ]
-FILE = b"".join(frame_record(entries)[0] for entries in ENTRIES)
+FILE = b"".join(frame_record(entries) for entries in ENTRIES)
 
 
 def written(folder: Path, data: bytes) -> Path:
@@ -175,8 +218,6 @@ def test_records_come_back_with_the_place_behind_them(tmp_path: Path) -> None:
 
 @given(st.integers(0, len(FILE) - 1))
 def test_a_torn_end_costs_the_last_record_and_is_reported(cut: int) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), FILE[:cut])
         read = list(records(path))
@@ -184,7 +225,7 @@ def test_a_torn_end_costs_the_last_record_and_is_reported(cut: int) -> None:
     whole_records = [record[0] for record in read if not isinstance(record, Torn)]
     assert whole_records == ENTRIES[: len(whole_records)]
     assert len(read) == len(whole_records) + len(torn)
-    assert sum(record.size for record in torn) == cut - sum(len(frame_record(e)[0]) for e in whole_records)
+    assert sum(record.size for record in torn) == cut - sum(len(frame_record(e)) for e in whole_records)
 
 
 @pytest.mark.parametrize("at", [0, 3, 5, 20, len(FILE) - 1])
@@ -196,17 +237,14 @@ def test_a_changed_byte_is_no_record(tmp_path: Path, at: int) -> None:
 
 
 def test_what_is_whole_but_no_list_of_entries_is_torn(tmp_path: Path) -> None:
-    import zlib
-
-    from sightline.store.journal import HEAD
-
     data = b"\xa3odd"
-    path = written(tmp_path, HEAD.pack(len(data), zlib.crc32(data)) + data)
+    path = written(tmp_path, RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data)
     assert list(records(path)) == [Torn(path, 0, 12)]
 
 
-def test_what_utf_8_cannot_carry_is_replaced() -> None:
+def test_what_utf_8_cannot_carry_is_replaced(tmp_path: Path) -> None:
     fact = ExchangeFailed("network", "a\ud800b", headers=(("x", "\udfff"),))
-    _, (entry, kept) = frame_record([FactEntry("x_1", 0, 0.0, fact), BodyEntry("00", b"\xff")])
-    assert entry.fact == ExchangeFailed("network", "a?b", headers=(("x", "?"),))
-    assert kept == BodyEntry("00", b"\xff")
+    path = written(tmp_path, frame_record([FactEntry("x_1", 0, 0.0, fact), BodyEntry("00", b"\xff")]))
+    ((entries, _),) = records(path)
+    assert entries[0].fact == ExchangeFailed("network", "a?b", headers=(("x", "?"),))
+    assert entries[1] == BodyEntry("00", b"\xff")

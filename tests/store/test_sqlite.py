@@ -10,7 +10,6 @@ import zstandard
 from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
-from sightline.store.digest import ReplyText
 from sightline.store.entries import Codec
 from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_store, prune, record_size
 from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, migrations, open_database
@@ -69,19 +68,6 @@ def test_a_store_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> No
         asyncio.run(opened(tmp_path))
 
 
-def test_what_was_overheard_is_found_as_if_it_had_been_read(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(tmp_path)
-        store.hear(ReplyText("x_1", "Good morning"))
-        store.record(whole("x_1", chat_body("hello"), "Good ", "morning"))
-        await store.settle()
-        for words in ("good morning", "hello"):
-            assert [each.id for each in await store.find(parse(f'text:"{words}"'), now=NOON)] == ["x_1"]
-        await store.close()
-
-    asyncio.run(story())
-
-
 class TestSqliteLogbook(LogbookConformance):
     @pytest.fixture
     def opening(self, tmp_path: Path) -> Opening:
@@ -115,12 +101,10 @@ def test_unused_logbook_is_closed_without_creating_a_file(tmp_path: Path) -> Non
 
 def test_the_file_shrinks(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     for number in range(300):
         noise = "".join(sha256(f"{number} {line}".encode()) for line in range(40))
         sink.apply(whole(f"x_{number:03}", chat_body(noise), "yes", at=NOON + number))
-    while sink.tidy():
-        pass
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     before = (tmp_path / FILE_NAME).stat().st_size
     pruned = prune(connection, older_than=NOON + 250, larger_than=None)
@@ -132,14 +116,14 @@ def test_the_file_shrinks(tmp_path: Path) -> None:
 
 def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     base = [f"{n} " + "word " * 500 for n in range(5)]
     trunk = chat_body(*base)
     branches = [chat_body(*base, f"branch {n} " + "else " * 30) for n in range(4)]
     sink.apply(whole("x_0", trunk, "yes"))
     for number, body in enumerate(branches, 1):
         connection.execute("UPDATE bodies SET near = 'away' WHERE base IS NOT NULL")
-        SqliteSink(connection, 1, prices).apply(whole(f"x_{number}", body, "yes", at=NOON + 100))
+        SqliteSink(connection, prices).apply(whole(f"x_{number}", body, "yes", at=NOON + 100))
     assert connection.execute("SELECT count(*) FROM bodies WHERE base = 1").fetchone() == (4,)
     assert prune(connection, older_than=NOON + 1, larger_than=None).exchanges == 1
     assert body_of(connection, Codec(), sha256(trunk)) is None
@@ -150,7 +134,7 @@ def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Pa
 
 def test_a_body_that_no_fact_names_yet_is_left_alone(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     body = chat_body("soon")
     sink.apply(received("x_1", body)[:1])
     sink.apply(whole("x_0", chat_body("old"), "yes"))
@@ -234,14 +218,14 @@ def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
 
     def change(statement: str) -> None:
         with changing(connection):
-            connection.execute("INSERT INTO texts VALUES (1, x'00')")
+            connection.execute("INSERT INTO words VALUES (1, 1, 1, 1, x'00')")
             connection.execute(statement)
 
     with pytest.raises(Fault, match="no such table"):
         change("INSERT INTO nowhere VALUES (1)")
     with pytest.raises(TypeError):
         change(None)  # type: ignore[arg-type]
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     with pytest.raises(Fault), asking():
         raise sqlite3.OperationalError("odd")
     connection.close()

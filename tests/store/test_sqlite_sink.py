@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.filters.expression import OwnTopic
+from sightline.filters.expression import ContentTerm, OwnTopic
 from sightline.filters.parsing import parse
+from sightline.filters.predicate import occurs
 from sightline.model.exchange import Held
-from sightline.store.digest import LONGEST, REQUEST, ReplyText
 from sightline.store.entries import BodyEntry, Codec
 from sightline.store.sqlite_database import FILE_NAME, SqliteBodies, body_of, body_with_id, open_database
-from sightline.store.sqlite_reading import SqliteReader, _trigrams
-from sightline.store.sqlite_sink import SqliteSink, forget_words
-from sightline.store.summary import Unfinished
+from sightline.store.sqlite_reading import SqliteReader
+from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.sqlite_words import WordSearch, append_words, forget_words, searchable
+from sightline.store.summary import Summary, Unfinished, storable
 from tests.store.traffic import (
     NOON,
     answered,
@@ -22,7 +23,6 @@ from tests.store.traffic import (
     noted,
     prices,
     received,
-    responded,
     sha256,
     whole,
 )
@@ -32,7 +32,7 @@ BODY = chat_body("hi")
 
 def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     connection.execute("ALTER TABLE frames RENAME TO away")
     with pytest.raises(Fault):
         sink.apply(whole("x_1", BODY, "yes"))
@@ -43,125 +43,27 @@ def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path:
     sink.close()
 
 
-def test_the_exchanges_of_dead_slots_are_taken_over(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
+def test_what_dead_processes_left_open_is_known(tmp_path: Path) -> None:
+    sink = SqliteSink(open_database(tmp_path), prices)
     for slot in (1, 2, 3):
-        sink = SqliteSink(connection, slot, prices)
-        sink.apply(received(f"x_{slot}", BODY))
-        sink.apply(whole(f"x_{slot}_done", BODY, "yes"))
-    SqliteSink(connection, 2, prices).apply(noted("x_2", [Held()], first=1))
-    heir = SqliteSink(connection, 1, prices)
-    assert heir.claim_open_exchanges([1, 2]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
-    while heir.tidy():
-        pass
-    waiting = connection.execute("SELECT id FROM exchanges WHERE todo > 0 ORDER BY id").fetchall()
-    assert waiting == [("x_3",), ("x_3_done",)]
-    heir.close()
+        sink.apply(received(f"x_{slot}", BODY), slot)
+        sink.apply(whole(f"x_{slot}_done", BODY, "yes"), slot)
+    sink.refresh()
+    sink.apply(noted("x_2", [Held()], first=1), 2)
+    assert sink.open_exchanges([3]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
+    assert not sink.tidy()
+    sink.close()
 
 
 def test_facts_that_come_in_other_pieces_than_before_are_there_once(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     everything = [*received("x_1", BODY), *answered("x_1", BODY, chat_stream("a", "b", "c"))]
     for cut in range(1, len(everything)):
         sink.apply(everything[:cut])
-        SqliteSink(connection, 1, prices).apply(everything[cut - 1 : cut + 1])
+        SqliteSink(connection, prices).apply(everything[cut - 1 : cut + 1])
     counted = connection.execute("SELECT (SELECT count(*) FROM facts), next_n FROM exchanges").fetchone()
     assert counted == (3, 8)
-    sink.close()
-
-
-def test_an_exchange_whose_reply_was_overheard_is_read_while_it_is_stored(tmp_path: Path) -> None:
-    heard, unheard = tmp_path / "heard", tmp_path / "unheard"
-    tables = []
-    for folder in (heard, unheard):
-        connection = open_database(folder)
-        sink = SqliteSink(connection, 1, prices)
-        for number, words in enumerate([("hi",), ("hi", "yes 0", "and?"), ("other",)]):
-            if folder == heard:
-                sink.reply_texts.add(
-                    ReplyText(f"x_{number}", f"yes {number}", "no id of this dialect's replies counts")
-                )
-            sink.apply(whole(f"x_{number}", chat_body(*words, system="Be brief."), f"yes {number}"))
-        todo = connection.execute("SELECT count(*) FROM exchanges WHERE todo > 0").fetchone()
-        assert todo == ((0,) if folder == heard else (3,))
-        while sink.tidy():
-            pass
-        tables.append(
-            [
-                connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
-                for table in ("exchanges", "facts", "frames", "uses", "texts", "instructions")
-            ]
-            + [connection.execute("SELECT rowid FROM search WHERE search MATCH '\"yes\"'").fetchall()]
-        )
-        sink.close()
-    assert tables[0] == tables[1]
-
-
-def test_a_reply_that_was_overheard_can_be_named_by_its_id(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    for exchange, previous, own in (("x_1", "", "r_1"), ("x_2", "r_1", "r_2")):
-        sink.reply_texts.add(ReplyText(exchange, own, own))
-        sink.apply(responded(exchange, previous, own))
-    assert connection.execute("SELECT previous, reply_id FROM exchanges ORDER BY seq").fetchall() == [
-        ("", "r_1"),
-        ("x_1", "r_2"),
-    ]
-    sink.close()
-
-
-def test_a_reply_that_was_overheard_after_its_request_was_stored_is_not_read_again(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    sink.apply(received("x_1", BODY))
-    sink.reply_texts.add(ReplyText("x_1", "yes"))
-    sink.apply(answered("x_1", BODY, chat_stream("no")))
-    assert connection.execute("SELECT todo FROM exchanges").fetchone() == (REQUEST,)
-    while sink.tidy():
-        pass
-    found = "SELECT rowid FROM search WHERE search MATCH '\"yes\"'"
-    assert connection.execute(found).fetchall() == [(3,)]
-    assert connection.execute("SELECT title FROM exchanges").fetchone() == ("hi",)
-    sink.close()
-
-
-def test_what_was_overheard_of_an_exchange_that_is_there_changes_nothing(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    SqliteSink(connection, 1, prices).apply(whole("x_1", BODY, "yes"))
-    sink = SqliteSink(connection, 1, prices)
-    sink.reply_texts.add(ReplyText("x_1", "no"))
-    sink.apply(whole("x_1", BODY, "yes"))
-    assert connection.execute("SELECT count(*), max(next_n) FROM exchanges").fetchone() == (1, 6)
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
-    sink.close()
-
-
-@pytest.mark.parametrize("body", [chat_body("long " * LONGEST), b""])
-def test_a_request_that_is_long_or_not_at_hand_is_read_later(tmp_path: Path, body: bytes) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    sink.reply_texts.add(ReplyText("x_1", "yes"))
-    entries = whole("x_1", body, "yes")
-    sink.apply(entries if body else entries[1:])
-    assert connection.execute("SELECT todo, title FROM exchanges").fetchone() == (REQUEST, "")
-    sink.close()
-
-
-def test_a_request_that_cannot_be_read_now_is_left_for_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(*_: object) -> str:
-        raise ValueError("a mistake")
-
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    monkeypatch.setattr("sightline.store.sqlite_sink.SqliteDigests._find_predecessor", unreadable)
-    sink.reply_texts.add(ReplyText("x_1", "yes"))
-    sink.apply(whole("x_1", BODY, "yes"))
-    assert connection.execute("SELECT id, todo FROM exchanges").fetchall() == [("x_1", REQUEST)]
-    monkeypatch.undo()
-    while sink.tidy():
-        pass
-    assert connection.execute("SELECT title FROM exchanges").fetchone() == ("hi",)
     sink.close()
 
 
@@ -215,62 +117,129 @@ def test_a_body_that_is_missing_is_a_fault(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_reading_is_done_piece_by_piece_and_only_once(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    for number in range(100):
-        sink.apply(whole(f"x_{number}", chat_body(f"word{number}", system="Be brief."), "yes"))
-    pieces = 0
-    while sink.tidy():
-        pieces += 1
-    assert pieces > 1
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (200,)
-    briefs = connection.execute("SELECT rowid FROM search WHERE search MATCH '\"rie\"'").fetchall()
-    assert briefs == [(2,)]
-    connection.execute("UPDATE exchanges SET todo = 3")
-    while sink.tidy():
-        pass
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (200,)
-    sink.close()
-
-
 def test_an_exchange_without_its_body_has_no_words_and_stops_nothing(tmp_path: Path) -> None:
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
+    sink = SqliteSink(connection, prices)
     sink.apply(received("x_1", chat_body("lost"))[1:])
     sink.apply(noted("x_2", [Held()]))
-    connection.execute("UPDATE exchanges SET todo = 3")
-    while sink.tidy():
-        pass
     assert connection.execute("SELECT title, thread FROM exchanges").fetchall() == [("", None)] * 2
     sink.close()
 
 
-def test_forgotten_words_are_out_of_the_index(tmp_path: Path) -> None:
+def test_what_an_earlier_version_left_for_later_is_read_when_the_record_is_opened(tmp_path: Path) -> None:
+    tables = []
+    for folder in (tmp_path / "now", tmp_path / "later"):
+        connection = open_database(folder)
+        sink = SqliteSink(connection, prices)
+        for number, words in enumerate([("hi",), ("hi", "yes 0", "and?"), ("other",)]):
+            sink.apply(whole(f"x_{number}", chat_body(*words, system="Be brief."), f"yes {number}"))
+        if folder.name == "later":
+            connection.execute("UPDATE exchanges SET todo = 3, title = '', thread = NULL, previous = ''")
+            connection.execute("DELETE FROM words")
+            connection.execute("DELETE FROM instructions")
+            sink = SqliteSink(connection, prices)
+        read = ("exchanges", "facts", "frames", "uses", "instructions", "words")
+        tables.append([connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in read])
+        sink.close()
+    assert tables[0] == tables[1]
+    assert [row[0] for row in tables[0][-1]] == [1]
+
+
+def test_what_cannot_be_read_is_on_record_without_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> str:
+        raise ValueError("a mistake")
+
     connection = open_database(tmp_path)
-    sink = SqliteSink(connection, 1, prices)
-    sink.apply(whole("x_1", chat_body("needle", system="Be brief."), "haystack"))
-    while sink.tidy():
-        pass
-    forget_words(connection, Codec(), 1)
-    for three in ("eed", "hay", "rie"):
-        assert connection.execute(f"SELECT rowid FROM search WHERE search MATCH '\"{three}\"'").fetchall() == []
-    assert connection.execute("SELECT count(*) FROM instructions").fetchone() == (0,)
+    sink = SqliteSink(connection, prices)
+    monkeypatch.setattr("sightline.store.sqlite_sink.digest_of", unreadable)
+    sink.apply(whole("x_1", BODY, "yes"))
+    assert connection.execute("SELECT id, title, next_n FROM exchanges").fetchall() == [("x_1", "", 6)]
     sink.close()
+
+
+def test_a_reply_that_came_in_several_batches_is_read_whole(tmp_path: Path) -> None:
+    connection = open_database(tmp_path)
+    sink = SqliteSink(connection, prices)
+    entries = whole("x_1", BODY, "knock ", "knock")
+    sink.apply(entries[:4])
+    sink.apply(entries[4:])
+    sink.close()
+    assert [e.id for e in find(tmp_path, "text:'knock knock'")] == ["x_1"]
+
+
+def find(folder: Path, wanted: str) -> list[Summary]:
+    reading = SqliteReader(folder / FILE_NAME)
+    try:
+        return reading.find(parse(wanted), now=NOON, before="", limit=500)
+    finally:
+        reading.close()
+
+
+SAID = ["a needle", "Grüße", "NEEDLE in\nhay", "", "σς Σ", "100%", "a*b", "İK", "needles", "日本語", "a", "é\0é"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["needle", "n?edle", "a*e", "grüsse", "GRÜSSE", "grü", "ς", "", "*", "?", "%", "a\\*b", "İ", "k", "本", "\0"],
+)
+@pytest.mark.parametrize("size", [1, 30, 1 << 16])
+def test_a_search_finds_what_the_pattern_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, size: int
+) -> None:
+    monkeypatch.setattr("sightline.store.sqlite_words._BLOCK", size)
+    connection, codec = open_database(tmp_path), Codec()
+    for seq, text in enumerate(SAID):
+        append_words(connection, codec, [(seq, searchable(words)) for words in (text, text[::-1]) if words])
+    meant = [n for n, text in enumerate(SAID) if text and any(occurs(pattern, storable(t)) for t in (text, text[::-1]))]
+    search = WordSearch(connection, ContentTerm(pattern))
+    assert list(search.candidates(range(len(SAID)))) == meant
+    assert [seq for seq in range(len(SAID)) if search.says(seq, pattern)] == meant
+    connection.close()
+
+
+def test_words_narrow_what_is_looked_at_only_where_every_choice_needs_them(tmp_path: Path) -> None:
+    connection, codec = open_database(tmp_path), Codec()
+    append_words(connection, codec, [(1, b"one two"), (2, b"two"), (3, b"three")])
+    for wanted, left in {
+        "text:one text:two": [1],
+        "text:one | text:three": [1, 3],
+        "text:two session:s": [1, 2],
+        "text:one | session:s": [1, 2, 3],
+        "!text:two": [1, 2, 3],
+        "session:s stream": [1, 2, 3],
+    }.items():
+        assert list(WordSearch(connection, parse(wanted)).candidates([1, 2, 3])) == left, wanted
+    connection.close()
+
+
+def test_forgotten_words_are_in_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.store.sqlite_words._BLOCK", 20)
+    connection, codec = open_database(tmp_path), Codec()
+    append_words(connection, codec, [(seq, f"needle {seq}".encode()) for seq in range(1, 10)])
+    append_words(connection, codec, [(2, b"a late reply")])
+    forget_words(connection, codec, set())
+    forget_words(connection, codec, {1, 2, 3})
+    search = WordSearch(connection, ContentTerm("e"))
+    assert list(search.candidates(range(1, 10))) == [4, 5, 6, 7, 8, 9]
+    forget_words(connection, codec, set(range(10)))
+    assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
+    connection.close()
 
 
 @pytest.fixture
 def reading(tmp_path: Path) -> SqliteReader:
-    sink = SqliteSink(open_database(tmp_path), 1, prices)
+    sink = SqliteSink(open_database(tmp_path), prices)
     for number in range(450):
         sink.apply(whole(f"x_{number:03}", chat_body(f"{'rare' if number % 100 == 0 else 'often'} é{number}"), "yes"))
-    while sink.tidy():
-        pass
     sink.close()
     return SqliteReader(tmp_path / FILE_NAME)
 
 
-def test_a_filter_that_the_database_cannot_decide_goes_through_all_pages(reading: SqliteReader) -> None:
+def test_a_filter_that_the_database_cannot_decide_goes_through_all_pages(
+    reading: SqliteReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.store.sqlite_reading._PAGE", 100)
+    monkeypatch.setattr("sightline.store.sqlite_reading._MOST_IDS", 3)
     found = reading.find(parse("text:é40"), now=NOON, before="", limit=500)
     assert [each.id for each in found] == ["x_409", "x_408", "x_407", "x_406", "x_405", "x_404", "x_403", "x_402",
                                            "x_401", "x_400", "x_040"]  # fmt: skip
@@ -306,18 +275,3 @@ def test_a_record_that_is_no_database_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "odd").write_bytes(b"no database" * 100)
     with pytest.raises(Fault, match="damaged"):
         SqliteReader(tmp_path / "odd").facts("x_1")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "query"),
-    [
-        ("ab", None),
-        ("abc", '"abc"'),
-        ("abcd", '"abc" AND "bcd"'),
-        ("ab*cde", '"cde"'),
-        ("abéde", None),
-        ('a"b', '"a""b"'),
-    ],
-)
-def test_index_is_queried_by_trigrams(pattern: str, query: str | None) -> None:
-    assert _trigrams(pattern) == query

@@ -8,15 +8,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.machine import Ids, SystemClock, chance
-from sightline.catalog.catalog import Catalog, facts_of
-from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
@@ -37,8 +34,8 @@ if TYPE_CHECKING:
     from sightline.exchange.relay import Relay
     from sightline.exchange.remote_relay import RemoteRelay, RunningServer
     from sightline.store.entries import Entry
+    from sightline.store.recording import Recorder
     from sightline.store.store import Store
-    from sightline.store.summary import PriceList
     from sightline.telemetry.exporter import Exporter
 
 
@@ -99,27 +96,36 @@ def http_client(loaded: Configuration) -> HttpClient:
     )
 
 
-async def open_configured_store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
+async def open_configured_store(
+    loaded: Configuration, folder: Path, url: str, clock: SystemClock, *, has_recorder: bool = False
+) -> "Store":
+    """The record. With `has_recorder`, a process of its own brings in what is recorded."""
+    from sightline.store.summary import price_list
+
+    has_recorder = has_recorder and sys.platform != "win32"  # it is woken by a named pipe
     prices = price_list(loaded.catalog)
     url = url or loaded.settings.store.url
+    fsync = loaded.settings.store.fsync
+
+    def make_recorder(replica: str) -> "Recorder":
+        from sightline.app.recorder import RecorderParameters
+        from sightline.store.recording import Recorder
+
+        parameters = RecorderParameters(str(folder.absolute()), loaded.catalog, url, replica, fsync=fsync)
+        return Recorder([sys.executable, "-m", "sightline.app.recorder"], parameters.line())
+
     if not url:
         from sightline.store.sqlite import open_store
 
-        return await open_store(folder, prices=prices, now=clock.now)
+        recorder = make_recorder("") if has_recorder else None
+        return await open_store(folder, prices=prices, now=clock.now, recorder=recorder, fsync=fsync)
     if find_spec("asyncpg") is None:
         hint = "Install it: pip install 'sightline[postgresql]' (or asyncpg alone)."
         raise Fault(Code.CONFIG, "a record in PostgreSQL needs the driver asyncpg, which is not installed", hint=hint)
     from sightline.store.postgres import open_postgres
 
-    return await open_postgres(url, folder, prices=prices, now=clock.now)
-
-
-def price_list(catalog: Catalog) -> "PriceList":
-    @lru_cache(maxsize=1024)
-    def prices(provider: str, model: str) -> Prices | None:
-        return facts_of(catalog, provider, model).prices
-
-    return prices
+    making = make_recorder if has_recorder else None
+    return await open_postgres(url, folder, prices=prices, now=clock.now, make_recorder=making, fsync=fsync)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,8 +391,7 @@ async def open_relay(
         record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
-        relay, hub = await make_relay(
+        relay, _ = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
-        hub.hear = record.hear
         yield relay, record

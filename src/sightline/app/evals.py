@@ -37,7 +37,6 @@ from sightline.app.engine import (
     means_of,
     nowhere,
     open_configured_store,
-    price_list,
     running_server,
 )
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
@@ -72,6 +71,7 @@ from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.settings import Toolset
 from sightline.store.store import Store
+from sightline.store.summary import price_list
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient

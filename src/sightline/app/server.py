@@ -22,7 +22,6 @@ from sightline.app.engine import (
     means_of,
     nowhere,
     open_configured_store,
-    price_list,
     relay_of,
     why_no_embedded_model,
 )
@@ -59,7 +58,7 @@ from sightline.gateway.models import list_models
 from sightline.server.app import App
 from sightline.server.listener import GRACE, ListeningServer
 from sightline.store.store import Logbook, Store
-from sightline.store.summary import PriceList
+from sightline.store.summary import PriceList, price_list
 from sightline.transport.http.client import probe
 from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.workbench.api import Api, Providers, about, calibration_calls
@@ -207,14 +206,16 @@ async def open_server(
     store: str = "",
     replay: Expression | None = None,
     fast: bool = False,
+    has_recorder: bool = False,
 ) -> AsyncIterator[tuple[ListeningServer, str]]:
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
     replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
-    sent to a provider; with `fast`, without the recorded delays."""
+    sent to a provider; with `fast`, without the recorded delays. With `has_recorder`, a process of its own stores what
+    is recorded."""
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
-        record = await open_configured_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock, has_recorder=has_recorder)
         stack.push_async_callback(record.close)
         keep = loaded.settings.store
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
@@ -285,7 +286,6 @@ async def _live(
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
     relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
-    hub.hear = record.hear
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)

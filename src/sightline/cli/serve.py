@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             store=arguments.store,
             replay=wanted,
             fast=arguments.fast,
+            has_recorder=True,
         ) as (server, link):
             write(f"{link}\n".encode(), ends_line=False)
             if wanted is None:

@@ -10,14 +10,12 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.model.events import Started
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
 from sightline.model.fold import fold
 from sightline.model.message import Message
@@ -48,7 +46,6 @@ _ERRAND = re.compile(
     r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
 )
 _MOST_WORDS = 400
-_HEAD = 1 << 14
 
 
 def fingerprints(request: Request) -> list[bytes]:
@@ -61,24 +58,6 @@ def fingerprints(request: Request) -> list[bytes]:
         state.update(b"%d\0%s" % (len(encoded), encoded))
         found.append(state.digest())
     return found
-
-
-def names_replies(name: str) -> bool:
-    """Whether a request of this dialect can name the last reply by its id."""
-    spoken = find_dialect(name)
-    return spoken is not None and spoken.rules.names_last_reply
-
-
-def reply_id(name: str, data: bytes) -> str:
-    """The id by which a later request can name this raw reply as its last; nothing in dialects that do not do so."""
-    if not names_replies(name):
-        return ""
-    hearing = ReplyDecoder(dialect(name))
-    for start in range(0, len(data), _HEAD):  # a stream tells it in its first frame
-        for event in hearing.feed(data[start : start + _HEAD]):
-            if isinstance(event, Started) and event.id:
-                return event.id
-    return next((event.id for event in hearing.close() if isinstance(event, Started) and event.id), "")
 
 
 def is_errand(request: Request) -> bool:
@@ -193,18 +172,22 @@ def _read(request: Request) -> Digest:
     )
 
 
-def reply_words(name: str, data: bytes) -> str:
-    """The words of a raw reply in a dialect, content codings undone. What cannot be read is on record all the same."""
-    if find_dialect(name) is None:
-        return _clip(data.decode("utf-8", "replace"))
-    hearing = ReplyDecoder(dialect(name))
+def read_reply(name: str, data: bytes) -> tuple[str, str]:
+    """The words of a raw reply in a dialect, and the id by which a later request can name it as its last, in dialects
+    that do so. What cannot be read is on record all the same."""
+    spoken = find_dialect(name)
+    if spoken is None:
+        return _clip(data.decode("utf-8", "replace")), ""
+    decoder = ReplyDecoder(spoken, joins=True)
     try:
-        reply = fold([*hearing.feed(data), *hearing.close()])
+        reply = decoder.plain(data) or fold(decoder.whole(data))
     except Exception:  # noqa: BLE001 - as above
         _LOG.exception("a reply could not be read for search; it is on record all the same")
-        return _clip(data.decode("utf-8", "replace"))
+        return _clip(data.decode("utf-8", "replace")), ""
     words = words_of(reply)
-    return words if reply.fault is None else _clip(f"{words}\n{reply.fault.message}")
+    if reply.fault is not None:
+        words = _clip(f"{words}\n{reply.fault.message}")
+    return words, (reply.id or "") if spoken.rules.names_last_reply else ""
 
 
 def words_of(reply: Reply) -> str:
@@ -284,33 +267,9 @@ def reply_dialect(facts: Sequence[Fact]) -> str:
     return sent or name
 
 
-LONGEST: Final = 16 << 10
-"""Characters of the longest text that is indexed at once; longer ones are indexed when the writer is idle."""
-_MOST = 2048
-
-
 class ReplyText(msgspec.Struct, frozen=True, gc=False):
     """The words of an exchange's reply, without secrets, and the id by which the reply calls itself."""
 
     exchange: str
     words: str
     reply_id: str = ""
-
-
-class ReplyTexts:
-    """Texts that wait until the writer's thread stores their exchanges; put on one thread, taken on another."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, ReplyText] = {}
-
-    def add(self, reply: ReplyText) -> None:
-        """Keep it until its exchange is stored."""
-        if len(reply.words) <= LONGEST:
-            if len(self._texts) >= _MOST:
-                # Some of those that wait may belong to exchanges that never came; all can be read again.
-                self._texts.clear()
-            self._texts[reply.exchange] = reply
-
-    def take(self, exchange: str) -> ReplyText | None:
-        """What this exchange's reply says, once."""
-        return self._texts.pop(exchange, None)

@@ -176,7 +176,7 @@ def raw_bytes(codec: Codec, data: bytes) -> bytes:
     return b"".join(raw for _, _, _, raw in _FRAME_DECODER.decode(codec.unpack(data)))
 
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 8 << 20
 CANDIDATES = 6
 """An agent's side requests and its helpers' conversations come between the turns of one conversation."""
 

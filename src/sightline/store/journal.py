@@ -1,14 +1,17 @@
-"""What was acknowledged and is not in the database yet, in files that survive this process.
+"""What was acknowledged and is not in the database yet, in files that survive every process.
 
-Each process on a data folder has a slot of its own: a lock that ends with it, and numbered segments of records, each
-with its length and a checksum. The next process that opens the journal takes over the slots whose owners are gone.
-Nothing is forced to the disk: this guards against the end of a process, not of the machine. A process that dies leaves
-at most its last record torn, and that record was never acknowledged.
+Each process that records has a slot: a lock that ends with the process, and numbered segments. A segment is allocated
+in advance and mapped into memory, so that a record costs a copy and no system call. Its head says where its records
+end, and is written last: a process that dies leaves no half record. The head also says how far the records are in the
+database, so that whoever waits for a record can see it. Each record has its length and a checksum, because a machine
+that dies may lose pages of a file and keep others.
 """
 
 import errno
+import mmap
 import os
 import struct
+import sys
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,17 +24,16 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.store.entries import Entry
 
-HEAD = struct.Struct("<II")
+SEGMENT_SIZE = 1 << 20
+_LEAST_SIZE = 1 << 16
+"""A segment on a disk that has no room for a whole one."""
+RECORD_HEAD = struct.Struct("<II")
+_HEAD = struct.Struct("<8sQQQ")
+_MAGIC = b"sgtl-jn2"
+_END, _IMPORTED, _SEALED = 8, 16, 24
+_NUMBER = struct.Struct("<Q")
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[Entry])
-
-
-class JournalPosition(NamedTuple):
-    """The position of a record: the number of its segment, its first byte and the one after it."""
-
-    segment: int
-    start: int
-    end: int
 
 
 class Torn(NamedTuple):
@@ -42,42 +44,17 @@ class Torn(NamedTuple):
     size: int
 
 
-def frame_record(entries: Sequence[Entry]) -> tuple[bytearray, Sequence[Entry]]:
-    """One record, and the entries as it holds them."""
-    record = bytearray(HEAD.size)
+def frame_record(entries: Sequence[Entry]) -> bytearray:
+    """One record: its length, a checksum, and the entries."""
+    record = bytearray(RECORD_HEAD.size)
     try:
-        _ENCODER.encode_into(entries, record, HEAD.size)
+        _ENCODER.encode_into(entries, record, RECORD_HEAD.size)
     except UnicodeEncodeError:
         # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
-        entries = msgspec.convert(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))), list[Entry])
-        _ENCODER.encode_into(entries, record, HEAD.size)
-    HEAD.pack_into(record, 0, len(record) - HEAD.size, zlib.crc32(memoryview(record)[HEAD.size :]))
-    return record, entries
-
-
-def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:
-    """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2) if stop is None else stop
-        at = file.seek(start)
-        while at < size:
-            head = file.read(HEAD.size)
-            length, checksum = HEAD.unpack(head) if len(head) == HEAD.size else (size, 0)
-            # A torn head may name any length; what is not there is not read.
-            data = file.read(length) if at + HEAD.size + length <= size else b""
-            entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
-            if entries is None:
-                yield Torn(path, at, size - at)
-                return
-            at += HEAD.size + length
-            yield entries, at
-
-
-def _entries(data: bytes) -> list[Entry] | None:
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError:
-        return None
+        plain = _encodable(msgspec.to_builtins(entries, builtin_types=(bytes,)))
+        _ENCODER.encode_into(plain, record, RECORD_HEAD.size)
+    RECORD_HEAD.pack_into(record, 0, len(record) - RECORD_HEAD.size, zlib.crc32(memoryview(record)[RECORD_HEAD.size :]))
+    return record
 
 
 def _encodable(value: Json | bytes) -> Json | bytes:
@@ -92,201 +69,240 @@ def _encodable(value: Json | bytes) -> Json | bytes:
             return value
 
 
-SEGMENT_SIZE = 16 << 20
-_EMPTIED_ABOVE = 1 << 20
+# --- writing ---
 
 
-class EntryJournal:
-    """The journal of one process. `slot` is its own; `slots` are all slots that it owns, also those of ended processes.
+class JournalWriter:
+    """The journal of one process. It makes no file before the first record. With `is_forced`, each record is on the
+    disk when `append` returns, so that it survives the end of the machine too."""
 
-    `torn` are the ends that could not be read when what was left was replayed.
-    """
-
-    def __init__(self, folder: Path, *, segment_size: int = SEGMENT_SIZE) -> None:
+    def __init__(self, folder: Path, *, segment_size: int = SEGMENT_SIZE, is_forced: bool = False) -> None:
         self._folder = folder
         self._segment_size = segment_size
-        self._lock = threading.Lock()
-        self.torn: list[Torn] = []
-        self._locks: dict[int, int] = {}
+        self._is_forced = is_forced
+        self._lock = -1
+        self._slot = self._number = 0
+        self._at = 0
+        self._writing = threading.Lock()
+        self._map: mmap.mmap | None = None
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._take_slots()
-            self._left = [path for slot in self.slots for path in self._segments(slot)]
-            self._number = max((_number(path) for path in self._segments(self.slot)), default=0) + 1
-            self._file = self._open_segment(self._number)
         except OSError as error:
-            self._release()
-            raise _unwritable(folder, error) from None
-        self._oldest = self._number
-        self._size = 0
+            raise unwritable(folder, error) from None
 
-    @property
-    def slot(self) -> int:
-        """The slot that this process writes to."""
-        return next(iter(self._locks))
+    def append(self, record: bytearray) -> None:
+        """Write a record that `frame_record` made; the end of this process cannot lose it any more."""
+        with self._writing:
+            if self._map is None or self._at + len(record) > len(self._map):
+                try:
+                    mapped = self._start_segment(len(record))
+                except OSError as error:
+                    raise unwritable(self._folder, error) from None
+            else:
+                mapped = self._map
+            end = self._at + len(record)
+            mapped[self._at : end] = record
+            _NUMBER.pack_into(mapped, _END, end)
+            if self._is_forced:
+                mapped.flush()
+            self._at = end
 
-    @property
-    def slots(self) -> tuple[int, ...]:
-        """The slots whose entries are this process's to bring into the database."""
-        return tuple(self._locks)
+    def close(self) -> None:
+        """Let go of the slot; whoever brings records into the database does the rest."""
+        if self._map is not None:
+            self._seal(self._map)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._map, self._lock = None, -1
 
-    def append(self, record: bytearray) -> JournalPosition:
-        """Write a record that `framed` made; the end of the process cannot lose it any more."""
-        with self._lock:
-            try:
-                if self._size >= self._segment_size:
-                    self._rotate()
-                _append_record(self._file, record, self._size)
-            except OSError as error:
-                raise _unwritable(self._folder, error) from None
-            self._size += len(record)
-            return JournalPosition(self._number, self._size - len(record), self._size)
-
-    def mark_committed(self, place: JournalPosition) -> None:
-        """Everything up to this record is in the database; the files that hold nothing else go."""
-        with self._lock:
-            for number in range(self._oldest, place.segment):
-                self._path(self.slot, number).unlink(missing_ok=True)
-            self._oldest = max(self._oldest, place.segment)
-            if place.segment == self._number and place.end == self._size and self._size > _EMPTIED_ABOVE:
-                os.ftruncate(self._file, 0)
-                self._size = 0
-
-    def ends_at(self, place: JournalPosition) -> bool:
-        """Whether no record follows this one."""
-        with self._lock:
-            return place.segment == self._number and place.end == self._size
-
-    def since(self, place: JournalPosition) -> Iterator[tuple[list[Entry], JournalPosition]]:
-        """The records of this process from this one on, as far as they are written by now."""
-        with self._lock:
-            number, size = self._number, self._size
-        start = place.start
-        for segment in range(place.segment, number + 1):
-            path = self._path(self.slot, segment)
-            for record in records(path, start, size if segment == number else None):
-                if isinstance(record, Torn):
-                    raise Fault(
-                        Code.CONFIG,
-                        f"{path} was changed by another program at byte {record.at}",
-                        hint="Leave the journal folder to Sightline, and start it again.",
-                    )
-                entries, end = record
-                yield entries, JournalPosition(segment, start, end)
-                start = end
-            start = 0
-
-    @property
-    def refused(self) -> Path:
-        """The file for records that the database cannot take. Sightline never reads it again."""
-        return self._folder / f"refused-{self.slot:03}.journal"
-
-    def quarantine(self, entries: Sequence[Entry]) -> None:
-        """Keep entries that the database refuses in a file of their own, so that they do not block later ones."""
-        record, _ = frame_record(entries)
+    def _start_segment(self, size: int) -> mmap.mmap:
+        if self._lock < 0:
+            self._slot, self._lock = _take_slot(self._folder)
+        number = self._number + 1
+        file = os.open(segment_path(self._folder, self._slot, number), os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600)
         try:
-            file = os.open(self.refused, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-            try:
-                _append_record(file, record, os.fstat(file).st_size)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise _unwritable(self._folder, error) from None
+            _allocate(file, _HEAD.size + size, self._segment_size)
+            mapped = mmap.mmap(file, 0)
+        except OSError:
+            segment_path(self._folder, self._slot, number).unlink()
+            raise
+        finally:
+            os.close(file)
+        _HEAD.pack_into(mapped, 0, _MAGIC, _HEAD.size, _HEAD.size, 0)
+        # Only now: until there is a next one, the old segment is not at its end.
+        if self._map is not None:
+            self._seal(self._map)
+        self._map, self._number, self._at = mapped, number, _HEAD.size
+        return mapped
 
-    def remaining_records(self) -> Iterator[list[Entry]]:
-        """The records that ended processes acknowledged and did not import into the database, oldest first."""
-        for path in self._left:
-            for record in records(path):
-                if isinstance(record, Torn):
-                    self.torn.append(record)
-                else:
-                    yield record[0]
+    @staticmethod
+    def _seal(mapped: mmap.mmap) -> None:
+        _NUMBER.pack_into(mapped, _SEALED, 1)
+        mapped.close()
 
-    def forget_left(self) -> None:
-        """What was left is in the database."""
-        for path in self._left:
-            path.unlink(missing_ok=True)
-        self._left = []
-        for slot in self.slots[1:]:
-            os.close(self._locks.pop(slot))
 
-    def close(self, *, is_drained: bool) -> None:
-        """Let go of the slot; what was not brought into the database stays for the next."""
-        with self._lock:
-            os.close(self._file)
-            if is_drained:
-                for number in range(self._oldest, self._number + 1):
-                    self._path(self.slot, number).unlink(missing_ok=True)
-            self._release()
-
-    def _rotate(self) -> None:
-        file = self._open_segment(self._number + 1)
-        os.close(self._file)
-        self._file, self._number, self._size = file, self._number + 1, 0
-
-    def _open_segment(self, number: int) -> int:
-        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC
-        return os.open(self._path(self.slot, number), flags, 0o600)
-
-    def _take_slots(self) -> None:
-        """A slot of our own, and all others whose owner is gone."""
-        known = sorted(int(path.stem) for path in self._folder.glob("*.lock"))
-        slot = 0
-        for slot in known:
-            self._take(slot)
-        while not self._locks:
-            slot += 1
-            self._take(slot)
-
-    def _take(self, slot: int) -> None:
-        file = os.open(self._folder / f"{slot:03}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-        if _is_locked(file):
-            self._locks[slot] = file
+def _allocate(file: int, least: int, most: int) -> None:
+    """Reserve room on the disk: memory that is mapped to a file without it would end the process when it is written."""
+    for size in (max(least, most), max(least, min(_LEAST_SIZE, most))):
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, 0, size)
+            elif os.write(file, bytes(size)) < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(file, 0)
+            os.lseek(file, 0, os.SEEK_SET)
+            if size == max(least, min(_LEAST_SIZE, most)):
+                raise
         else:
-            os.close(file)
-
-    def _release(self) -> None:
-        for file in self._locks.values():
-            os.close(file)
-        self._locks.clear()
-
-    def _segments(self, slot: int) -> list[Path]:
-        return sorted(self._folder.glob(f"{slot:03}-*.log"), key=_number)
-
-    def _path(self, slot: int, number: int) -> Path:
-        return self._folder / f"{slot:03}-{number:08}.log"
+            return
 
 
-def _append_record(file: int, record: bytearray, size: int) -> None:
-    """Write a record behind so many bytes, all of it or nothing."""
+def _take_slot(folder: Path) -> tuple[int, int]:
+    """The number of a slot that no other process has, and the file whose lock says so."""
+    slot = max(known_slots(folder), default=0)
+    while True:
+        slot += 1
+        file = os.open(lock_path(folder, slot), os.O_CREAT | os.O_RDWR, 0o600)
+        # One who cleans up may have locked it first, or removed it meanwhile.
+        if lock(file) and lock_path(folder, slot).exists():
+            return slot, file
+        os.close(file)
+
+
+# --- files ---
+
+
+def lock_path(folder: Path, slot: int) -> Path:
+    """The file whose lock a living process holds."""
+    return folder / f"{slot:03}.lock"
+
+
+def segment_path(folder: Path, slot: int, number: int) -> Path:
+    """A segment."""
+    return folder / f"{slot:03}-{number:08}.log"
+
+
+def segments(folder: Path) -> list[tuple[int, Path]]:
+    """All segments with their slots, each slot's in their order."""
+    found = [name[:-4].split("-") for name in os.listdir(folder) if name.endswith(".log")]  # noqa: PTH208 - ten times a second
+    return [(slot, segment_path(folder, slot, number)) for slot, number in sorted((int(s), int(n)) for s, n in found)]
+
+
+def known_slots(folder: Path) -> set[int]:
+    """The slots of living processes, and of those that left something."""
+    names = (name.partition("." if name.endswith(".lock") else "-")[0] for name in os.listdir(folder))  # noqa: PTH208
+    return {int(name) for name in names if name.isdigit()}
+
+
+def lock(file: int) -> bool:
+    """Whether the file could be locked; the lock ends with the process, or when the file is closed."""
     try:
-        written = os.write(file, record)
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.ftruncate(file, size)
-        raise
-    if written != len(record):
-        # A disk that fills up takes a part; half a record would hide all that comes behind it.
-        os.ftruncate(file, size)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _number(path: Path) -> int:
-    return int(path.stem.partition("-")[2])
-
-
-def _is_locked(file: int) -> bool:
-    """Whether the file could be locked for this process; True where the system has no such locks."""
-    if os.name != "posix":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
         return False
     return True
 
 
-def _unwritable(folder: Path, error: OSError) -> Fault:
+# --- reading ---
+
+
+class SegmentState(NamedTuple):
+    """Up to which byte a segment has records, and up to which they are in the database. A sealed one gets no more. One
+    of an earlier version has no head."""
+
+    end: int
+    imported: int
+    is_sealed: bool
+    has_head: bool = True
+
+
+def state_of(path: Path) -> SegmentState | None:
+    """The state of a segment; None if it is gone."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            head = file.read(_HEAD.size) or b""
+            if len(head) == _HEAD.size and head.startswith(_MAGIC):
+                _, end, imported, sealed = _HEAD.unpack(head)
+                return SegmentState(end, imported, bool(sealed))
+            size = file.seek(0, 2)
+    except FileNotFoundError:
+        return None
+    # A segment of this version that has no head yet has no records either: it is all zeros.
+    return SegmentState(0, 0, is_sealed=False) if not head.strip(b"\0") else SegmentState(size, 0, False, False)
+
+
+def mark_imported(path: Path, at: int) -> None:
+    """Everything up to this byte is in the database."""
+    with path.open("r+b", buffering=0) as file:
+        file.seek(_IMPORTED)
+        file.write(_NUMBER.pack(at))
+
+
+def records(path: Path, start: int = 0, stop: int | None = None) -> Iterator[tuple[list[Entry], int] | Torn]:
+    """The records of a file from one byte to another, each with the place behind it; a torn end comes last."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2) if stop is None else stop
+        at = file.seek(start)
+        while at < size:
+            head = file.read(RECORD_HEAD.size)
+            length, checksum = RECORD_HEAD.unpack(head) if len(head) == RECORD_HEAD.size else (size, 0)
+            # A torn head may name any length; what is not there is not read.
+            data = file.read(length) if at + RECORD_HEAD.size + length <= size else b""
+            entries = _entries(data) if len(data) == length and zlib.crc32(data) == checksum else None
+            if entries is None:
+                yield Torn(path, at, size - at)
+                return
+            at += RECORD_HEAD.size + length
+            yield entries, at
+
+
+def _entries(data: bytes) -> list[Entry] | None:
+    try:
+        return _DECODER.decode(data)
+    except msgspec.DecodeError:
+        return None
+
+
+def pending(folder: Path) -> dict[Path, int]:
+    """The segments with records that are not in the database, and where those end at the moment."""
+    states = ((path, state_of(path)) for _, path in segments(folder))
+    return {path: state.end for path, state in states if state is not None and state.imported < state.end}
+
+
+def is_imported(wanted: dict[Path, int]) -> bool:
+    """Whether all of these are in the database up to there."""
+    return all((state := state_of(path)) is None or state.imported >= end for path, end in wanted.items())
+
+
+def quarantine(folder: Path, slot: int, entries: Sequence[Entry]) -> Path:
+    """Keep entries that the database refuses in a file of their own, so that they do not block later ones; returns its
+    path. Sightline never reads it again."""
+    path = folder / f"refused-{slot:03}.journal"
+    record = frame_record(entries)
+    try:
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            if os.write(file, record) != len(record):
+                # A disk that fills up takes a part; half a record would hide all that comes behind it.
+                os.ftruncate(file, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    return path
+
+
+def unwritable(folder: Path, error: OSError) -> Fault:
+    """The fault of a journal that takes no more."""
     hint = "Free some space, or name another folder with --data."
     return Fault(Code.CONFIG, f"the record cannot be written to {folder}: {error.strerror}", hint=hint)

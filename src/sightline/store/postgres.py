@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.journal import EntryJournal, Torn
+from sightline.store.importer import Importer
+from sightline.store.journal import JournalWriter
 from sightline.store.postgres_connection import (
     TROUBLE,
     PostgresAddress,
@@ -30,9 +31,9 @@ from sightline.store.postgres_connection import (
 )
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_sink import PostgresSink, body_of
+from sightline.store.recording import Fsync, Recorder, Recording
 from sightline.store.store import Line, Log, Pruned, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
-from sightline.store.writer import RecordWriter
 
 T = TypeVar("T")
 
@@ -212,42 +213,27 @@ JOURNAL = "journal"
 REPLICA = "replica"
 
 
-class PostgresStore:
-    """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
-
-    hear = None
+class PostgresStore(Recording):
+    """See `Store`."""
 
     def __init__(
-        self, address: PostgresAddress, readers: PostgresPool, journal: EntryJournal, writer: RecordWriter
+        self,
+        address: PostgresAddress,
+        readers: PostgresPool,
+        journal: JournalWriter,
+        folder: Path,
+        importer: Importer,
+        recorder: Recorder | None,
     ) -> None:
+        super().__init__(journal, folder, importer, recorder)
         self._address = address
         self._readers = readers
-        self._journal = journal
-        self._writer = writer
         self._logbook = PostgresLogbook(self._ask)
-
-    @property
-    def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, or do not even get there."""
-        return self._writer.unwritten or self._writer.trouble
-
-    @property
-    def torn(self) -> tuple[Torn, ...]:
-        """What could not be read of what earlier processes left."""
-        return tuple(self._journal.torn)
 
     @property
     def logbook(self) -> PostgresLogbook:
         """The logs beside the record."""
         return self._logbook
-
-    def record(self, entries: Sequence[Entry]) -> None:
-        """Take these entries; once it returns, the end of this process cannot lose them."""
-        self._writer.record(entries)
-
-    async def settle(self) -> None:
-        """Return once all that was recorded here can be read."""
-        await asyncio.to_thread(self._writer.settle)
 
     async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
@@ -275,12 +261,8 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is under way."""
-        await asyncio.to_thread(self._writer.close)
+        await super().close()
         await self._readers.close()
-
-    async def wait_for_replay(self) -> None:
-        """Return once what earlier processes of this data folder left is in the database."""
-        await asyncio.to_thread(self._writer.wait_for_replay)
 
     async def _ids(self, wanted: Expression, now: float, after: str) -> list[str]:
         return await self._ask(lambda connection: oldest(connection, wanted, now=now, after=after))
@@ -308,31 +290,27 @@ class PostgresStore:
             raise failure(error, self._address) from None
 
 
-async def open_postgres(url: str, data: Path, *, prices: PriceList, now: Callable[[], float]) -> PostgresStore:
+async def open_postgres(
+    url: str,
+    data: Path,
+    *,
+    prices: PriceList,
+    now: Callable[[], float],
+    make_recorder: Callable[[str], Recorder] | None = None,
+    fsync: Fsync = "never",
+) -> PostgresStore:
     """The record behind this URL, with the journal of this data folder. What earlier processes of it left behind is in
-    the database when this returns."""
+    the database when this returns. `make_recorder` gets the name of the data folder among those of all replicas."""
     address = address_of(url)
     identity = await _prepare_tables(address)
-
-    def open_writer() -> tuple[EntryJournal, RecordWriter]:
-        journal = EntryJournal(data / JOURNAL)
-        try:
-            replica = _replica(data, identity)
-        except Fault:
-            journal.close(is_drained=False)
-            raise
-        sink = PostgresSink(address, replica=replica, slot=journal.slot, prices=prices, now=now)
-        return journal, RecordWriter(journal, sink, now)
-
-    readers = await pool(address)
+    folder = data / JOURNAL
+    journal = await asyncio.to_thread(JournalWriter, folder, is_forced=fsync == "records")
+    replica = await asyncio.to_thread(_replica, data, identity)
+    importer = Importer(folder, lambda: PostgresSink(address, replica=replica, prices=prices, now=now), now)
+    recorder = make_recorder and make_recorder(replica)
+    store = PostgresStore(address, await pool(address), journal, folder, importer, recorder)
     try:
-        journal, writer = await asyncio.to_thread(open_writer)
-    except BaseException:
-        await readers.close()
-        raise
-    store = PostgresStore(address, readers, journal, writer)
-    try:
-        await store.wait_for_replay()
+        await store.open()
     except BaseException:
         await store.close()
         raise

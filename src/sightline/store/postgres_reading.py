@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
-from sightline.filters.predicate import alone, like, matches
+from sightline.filters.predicate import alone, like, matches, occurs
 from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.postgres_connection import PostgresConnection, Row
@@ -125,7 +125,8 @@ async def _question(connection: PostgresConnection, wanted: Expression, now: flo
                 return alone(term)
             return term in since and summary.id >= since[term]
 
-        return matches(wanted, ExchangeSubject(summary, lambda: words), now=now, belongs=belongs)
+        subject = ExchangeSubject(summary, lambda pattern: any(occurs(pattern, each) for each in words))
+        return matches(wanted, subject, now=now, belongs=belongs)
 
     return selected, judge
 

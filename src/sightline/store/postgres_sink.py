@@ -1,8 +1,8 @@
 """The writing side of a PostgreSQL record: entries in batches, each a transaction that may be repeated without harm.
 
-All of it runs on the writer's thread, with a connection and an event loop of its own. A server that went away is
-reached again with the next batch; until then the journal has what was recorded. Requests and replies are indexed when
-the writer is idle, because that takes longer than storing them and no caller waits for it; `todo` marks what is left.
+It has a connection and an event loop of its own, and belongs to one thread. A server that went away is
+reached again with the next batch; until then the journal has what was recorded. Requests and replies are read in
+transactions of their own; `todo` marks what is left.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, reply_dialect, reply_id, reply_words, to_read
+from sightline.store.digest import REPLY, REQUEST, Digest, digest_of, read_reply, reply_dialect, to_read
 from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
@@ -127,7 +127,7 @@ _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 _OWN = """
 SELECT id, todo, session FROM sightline.exchanges
-WHERE todo > 0 AND replica = $1 AND slot = $2 ORDER BY id LIMIT 1 FOR UPDATE
+WHERE todo > 0 AND replica = $1 ORDER BY id LIMIT 1 FOR UPDATE
 """
 _LEFT = """
 SELECT id, todo, session FROM sightline.exchanges
@@ -156,13 +156,12 @@ _WORDS = "INSERT INTO sightline.texts (exchange, part, words) VALUES ($1, $2, $3
 
 
 class PostgresDigests:
-    """Does what is left to do for the exchanges of one slot of a replica, a few at a time."""
+    """Does what is left to do for the exchanges of a replica, a few at a time."""
 
-    def __init__(self, codec: Codec, bodies: PostgresBodies, replica: str, slot: int) -> None:
+    def __init__(self, codec: Codec, bodies: PostgresBodies, replica: str) -> None:
         self._codec = codec
         self._bodies = bodies
         self._replica = replica
-        self._slot = slot
 
     async def advance(self, connection: PostgresConnection, now: float) -> bool:
         """Read some; False where none was left."""
@@ -171,7 +170,7 @@ class PostgresDigests:
             try:
                 # One at a time, so that replicas that note the same instructions wait for each other, never both ways.
                 async with writing(connection):
-                    row = await connection.fetchrow(_OWN, self._replica, self._slot)
+                    row = await connection.fetchrow(_OWN, self._replica)
                     if row is None:
                         row = await connection.fetchrow(_LEFT, now - LEFT_BEHIND)
                     if row is None:
@@ -192,8 +191,9 @@ class PostgresDigests:
             frames = await connection.fetch(_FRAMES, exchange)
             raw = b"".join(raw_bytes(self._codec, row["data"]) for row in frames)
             if raw:
-                await self._note_words(connection, exchange, 1, reply_words(reply_dialect(facts), raw))
-                await self._note_id(connection, exchange, storable(reply_id(reply_dialect(facts), raw)))
+                words, name = read_reply(reply_dialect(facts), raw)
+                await self._note_words(connection, exchange, 1, words)
+                await self._note_id(connection, exchange, storable(name))
         await connection.execute(_DONE, exchange)
 
     async def _read_request(
@@ -268,53 +268,44 @@ UPDATE sightline.exchanges SET next_n = $2, todo = todo | $3,
     {", ".join(f"{name} = ${number}" for number, name in enumerate(FOLDED, 4))}
 WHERE id = $1
 """
-_TAKE_OVER = """
-UPDATE sightline.exchanges SET slot = $2
-WHERE replica = $1 AND slot = ANY($3::integer[]) AND slot <> $2 AND (todo > 0 OR state = ANY($4::text[]))
-"""
 _UNFINISHED = """
 SELECT id, next_n, state FROM sightline.exchanges
-WHERE replica = $1 AND slot = $2 AND state = ANY($3::text[]) ORDER BY id
+WHERE replica = $1 AND slot <> ALL($2::integer[]) AND state = ANY($3::text[]) ORDER BY id
 """
 
 
 class PostgresSink:
-    """The database as one process's writer sees it. `replica` names its data folder among those of all replicas, `slot`
-    its journal there."""
+    """See `Sink`. `replica` names the data folder among those of all replicas."""
 
-    def __init__(
-        self, address: PostgresAddress, *, replica: str, slot: int, prices: PriceList, now: Callable[[], float]
-    ) -> None:
+    def __init__(self, address: PostgresAddress, *, replica: str, prices: PriceList, now: Callable[[], float]) -> None:
         self._address = address
         self._replica = replica
-        self._slot = slot
         self._prices = prices
         self._now = now
         self._codec = Codec()
         self._bodies = PostgresBodies(self._codec)
-        self._digests = PostgresDigests(self._codec, self._bodies, replica, slot)
+        self._digests = PostgresDigests(self._codec, self._bodies, replica)
         self._runner: asyncio.Runner | None = None
         self._connection: PostgresConnection | None = None
 
-    def apply(self, batch: Sequence[Entry]) -> None:
+    def apply(self, batch: Sequence[Entry], slot: int = 0) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         if batch:
-            self._do(lambda connection: self._apply(connection, batch))
+            self._do(lambda connection: self._apply(connection, batch, slot))
 
-    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
-        """The exchanges of these slots that have not ended. From now on they are this process's own."""
-
-        async def ask(connection: PostgresConnection) -> list[Unfinished]:
-            states = list(OPEN_STATES)
-            await connection.execute(_TAKE_OVER, self._replica, self._slot, list(slots), states)
-            rows = await connection.fetch(_UNFINISHED, self._replica, self._slot, states)
-            return [Unfinished(row["id"], row["next_n"], row["state"]) for row in rows]
-
-        return self._do(ask)
+    def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
+        """The exchanges of this replica that have not ended, without those of processes with these slots."""
+        rows = self._do(
+            lambda connection: connection.fetch(_UNFINISHED, self._replica, list(living), list(OPEN_STATES))
+        )
+        return [Unfinished(row["id"], row["next_n"], row["state"]) for row in rows]
 
     def tidy(self) -> bool:
         """Read some of the requests and replies that came in; False where none is left."""
         return self._do(lambda connection: self._digests.advance(connection, self._now()))
+
+    def refresh(self) -> None:
+        """Nothing is remembered that another process may change."""
 
     def close(self) -> None:
         """End the connection and the loop."""
@@ -349,7 +340,7 @@ class PostgresSink:
                 self._connection = None
             raise failure(error, self._address) from None
 
-    async def _apply(self, connection: PostgresConnection, batch: Sequence[Entry]) -> None:
+    async def _apply(self, connection: PostgresConnection, batch: Sequence[Entry], slot: int) -> None:
         exchanges: defaultdict[str, list[FactEntry]] = defaultdict(list)
         for entry in batch:
             if isinstance(entry, FactEntry):
@@ -358,7 +349,7 @@ class PostgresSink:
             await self._bodies.keep(connection, [entry for entry in batch if isinstance(entry, BodyEntry)])
             if exchanges:
                 names = sorted(exchanges)
-                await connection.execute(_BEGIN, names, self._replica, self._slot)
+                await connection.execute(_BEGIN, names, self._replica, slot)
                 next_n = {row["id"]: row["next_n"] for row in await connection.fetch(_HOLD, names)}
                 fresh = {
                     name: facts

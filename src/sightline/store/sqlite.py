@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from sightline.errors import Fault
 from sightline.filters.expression import Expression
-from sightline.store.digest import ReplyText, ReplyTexts
 from sightline.store.entries import Codec, Entry, FactEntry
-from sightline.store.journal import EntryJournal, Torn
+from sightline.store.importer import Importer
+from sightline.store.journal import JournalWriter
+from sightline.store.recording import Fsync, Recorder, Recording
 from sightline.store.sqlite_database import FILE_NAME, asking, body_with_id, changing, connect_database, open_database
 from sightline.store.sqlite_reading import SqliteReader
-from sightline.store.sqlite_sink import SqliteSink, forget_words
+from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.sqlite_words import forget_words
 from sightline.store.store import Line, Log, Pruned, overtaken
 from sightline.store.summary import OPEN_STATES, PriceList, Summary
-from sightline.store.writer import RecordWriter
 
 T = TypeVar("T")
 
@@ -109,8 +109,6 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
     before, gone = record_size(connection), 0
     while older_than is not None and (count := _forget_some(connection, codec, older_than, _AT_ONCE)):
         gone += count
-    if gone:
-        _merge(connection)
     while larger_than is not None and (used := record_size(connection)) > larger_than:
         count = _forget_share(connection, codec, (used - larger_than) / used)
         gone += count
@@ -140,8 +138,6 @@ def _forget_share(connection: sqlite3.Connection, codec: Codec, share: float) ->
     gone = 0
     while gone < wanted and (count := _forget_some(connection, codec, None, min(_AT_ONCE, wanted - gone))):
         gone += count
-    # The index of words keeps what is gone until its parts are merged, and only then can be measured.
-    _merge(connection)
     return gone
 
 
@@ -153,10 +149,10 @@ def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float
             (older_than, most),
         ).fetchall()
         touched: set[int] = set()
+        forget_words(connection, codec, {seq for (seq,) in rows})
         for (seq,) in rows:
             touched |= {body for (body,) in connection.execute("SELECT body FROM uses WHERE exchange = ?", (seq,))}
-            forget_words(connection, codec, seq)
-            for table in ("uses", "frames", "facts"):
+            for table in ("uses", "frames", "facts", "instructions"):
                 connection.execute(f"DELETE FROM {table} WHERE exchange = ?", (seq,))
             connection.execute("DELETE FROM exchanges WHERE seq = ?", (seq,))
         _forget_bodies(connection, codec, touched)
@@ -188,11 +184,6 @@ def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> N
         connection.execute(change, (parent, coded.prefix, coded.suffix, coded.depth, coded.data, heir))
 
 
-def _merge(connection: sqlite3.Connection) -> None:
-    with asking():
-        connection.execute("INSERT INTO search (search) VALUES ('optimize')")
-
-
 def _shrink(connection: sqlite3.Connection) -> None:
     """Give the room back to the disk."""
     with asking():
@@ -204,43 +195,26 @@ def _shrink(connection: sqlite3.Connection) -> None:
 JOURNAL = "journal"
 
 
-class SqliteStore:
-    """See `Store`. `torn` are ends of journals that a crash left unreadable; they were never acknowledged."""
+class SqliteStore(Recording):
+    """See `Store`."""
 
-    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, reply_texts: ReplyTexts) -> None:
-        self._path = folder / FILE_NAME
-        self._journal = journal
-        self._writer = writer
-        self._reply_texts = reply_texts
+    def __init__(
+        self, data: Path, *, prices: PriceList, now: Callable[[], float], recorder: Recorder | None, fsync: Fsync
+    ) -> None:
+        # Made or migrated here, so that what is wrong with it is the caller's to hear.
+        open_database(data).close()
+        folder = data / JOURNAL
+        journal = JournalWriter(folder, is_forced=fsync == "records")
+        importer = Importer(folder, lambda: SqliteSink(open_database(data, is_forced=fsync != "never"), prices), now)
+        super().__init__(journal, folder, importer, recorder)
+        self._path = data / FILE_NAME
         self._reading = SqliteReader(self._path)
         self._logbook = SqliteLogbook(self._path)
-
-    @property
-    def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, or do not even get there."""
-        return self._writer.unwritten or self._writer.trouble
-
-    @property
-    def torn(self) -> tuple[Torn, ...]:
-        """What could not be read of what earlier processes left."""
-        return tuple(self._journal.torn)
 
     @property
     def logbook(self) -> SqliteLogbook:
         """The logs beside the record."""
         return self._logbook
-
-    def record(self, entries: Sequence[Entry]) -> None:
-        """Take these entries; once it returns, the end of this process cannot lose them."""
-        self._writer.record(entries)
-
-    def hear(self, reply: ReplyText) -> None:
-        """What the reply of an exchange says whose end is recorded next."""
-        self._reply_texts.add(reply)
-
-    async def settle(self) -> None:
-        """Return once all that was recorded can be read."""
-        await asyncio.to_thread(self._writer.settle)
 
     async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
@@ -278,25 +252,22 @@ class SqliteStore:
         """Finish what is under way."""
         self._reading.close()
         await asyncio.to_thread(self._logbook.close)
-        await asyncio.to_thread(self._writer.close)
+        await super().close()
 
 
-async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float]) -> SqliteStore:
-    """The record of a data folder. What earlier processes left behind is in it when this returns."""
-
-    def open_now() -> SqliteStore:
-        connection = open_database(data)
-        try:
-            journal = EntryJournal(data / JOURNAL)
-        except Fault:
-            connection.close()
-            raise
-        sink = SqliteSink(connection, journal.slot, prices)
-        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.reply_texts)
-
-    store = await asyncio.to_thread(open_now)
+async def open_store(
+    data: Path,
+    *,
+    prices: PriceList,
+    now: Callable[[], float],
+    recorder: Recorder | None = None,
+    fsync: Fsync = "never",
+) -> SqliteStore:
+    """The record of a data folder. What earlier processes left behind is in it when this returns. With a `recorder`,
+    that process brings in what is recorded."""
+    store = await asyncio.to_thread(SqliteStore, data, prices=prices, now=now, recorder=recorder, fsync=fsync)
     try:
-        await asyncio.to_thread(store._writer.wait_for_replay)
+        await store.open()
     except BaseException:
         await store.close()
         raise

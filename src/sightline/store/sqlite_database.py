@@ -11,14 +11,17 @@ from pathlib import Path
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import CANDIDATES, LEAST_SIZE, BodyEntry, Codec, Coded, Recent, may_share
+from sightline.store.sqlite_words import carry_words
 
 FILE_NAME = "record.sqlite3"
 _NAME = re.compile(r"(\d{3})_\w+\.sql")
+_WORD_BLOCKS = 4
+"""The migration since which words are in blocks."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -16000",
+    "PRAGMA cache_size = -4000",
     "PRAGMA secure_delete = FAST",
     "PRAGMA journal_size_limit = 16777216",
 )
@@ -41,8 +44,9 @@ def migrations() -> list[SqliteMigration]:
     )
 
 
-def open_database(folder: Path) -> sqlite3.Connection:
-    """The record of a data folder, made if there is none, in the form that this version knows."""
+def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connection:
+    """The record of a data folder, made if there is none, in the form that this version knows. With `is_forced`, what
+    is committed is on the disk, and survives the end of the machine."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,6 +61,8 @@ def open_database(folder: Path) -> sqlite3.Connection:
         raise _opening_fault(path, error) from None
     try:
         _migrate(connection, migrations())
+        if is_forced:
+            connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
         connection.close()
         raise _opening_fault(path, error) from None
@@ -159,6 +165,8 @@ def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> No
             if step.version > at:
                 for statement in _statements(step.sql):
                     connection.execute(statement)
+        if at < _WORD_BLOCKS:
+            carry_words(connection)
         connection.execute(f"PRAGMA user_version = {latest}")
         connection.execute("COMMIT")
     finally:

@@ -5,27 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
-from sightline.filters.expression import EVERYTHING, Expression, Latest, SetTerm
-from sightline.filters.predicate import alone, literals, matches
-from sightline.filters.sql import Column, Columns, TextSearch, condition
+from sightline.filters.expression import Expression, Latest, SetTerm
+from sightline.filters.predicate import alone, matches
+from sightline.filters.sql import Column, Columns, condition
 from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.sqlite_database import asking, body_of, connect_database
+from sightline.store.sqlite_words import WordSearch
 from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, bodies_of, summary_in
 
-_PAGE = 200
-_MOST_TRIGRAMS = 48
-
-
-def _trigrams(pattern: str) -> str | None:
-    """A query for the index: every run of three ASCII letters that what is looked for must hold. Other alphabets are
-    left to the predicate, because SQLite and Python fold their case differently."""
-    runs = [
-        run for literal in literals(pattern) for run in "".join(c if c.isascii() else "\0" for c in literal).split("\0")
-    ]
-    found = dict.fromkeys(run[at : at + 3] for run in runs for at in range(len(run) - 2))
-    quoted = ['"{}"'.format(three.replace('"', '""')) for three in list(found)[:_MOST_TRIGRAMS]]
-    return " AND ".join(quoted) or None
+_PAGE = 1000
+_MOST_IDS = 10_000
+"""How many exchanges are named at once to export them: each question about words scans all of them again."""
+_LAST = "\U0010ffff"
+"""Behind every id."""
 
 
 _COLUMNS = Columns(
@@ -35,7 +29,6 @@ _COLUMNS = Columns(
         else Column("NULLIF(e.status, 0)" if name == "status" else f"e.{column}")
         for name, column in FIELDS.items()
     },
-    text=TextSearch("e.seq IN (SELECT rowid / 2 FROM search WHERE search MATCH {})", _trigrams),
     latest="e.id IN (SELECT id FROM exchanges ORDER BY id DESC LIMIT {})",
 )
 _SELECT = f"SELECT e.seq, {', '.join(f'e.{name}' for name in NAMES)} FROM exchanges e"
@@ -61,41 +54,15 @@ class SqliteReader:
 
     def find(self, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
         """Exchanges that the filter takes, newest first."""
-        query = condition(wanted, _COLUMNS, now=now)
-        found: list[Summary] = []
-        with self._connection() as connection:
-            while len(found) < limit:
-                size = limit - len(found) if query.is_complete else _PAGE
-                rows = connection.execute(
-                    f"{_SELECT} WHERE ({query.sql}) AND (? = '' OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
-                    (*query.parameters, before, before, size),
-                ).fetchall()
-                for seq, *row in rows:
-                    summary = summary_in(row)
-                    if query.is_complete or _holds(connection, wanted, seq, summary, now):
-                        found.append(summary)
-                if len(rows) < size:
-                    break
-                before = rows[-1][1]
-        return found[:limit]
+        with self._connection() as connection, _snapshot(connection):
+            query = _Query(connection, wanted, now)
+            return [summary_in(row[1:]) for row in query.rows("id < ? ORDER BY id DESC", before or _LAST, limit)]
 
     def oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-        query = condition(wanted, _COLUMNS, now=now)
-        with self._connection() as connection:
-            while True:
-                rows = connection.execute(
-                    f"{_SELECT} WHERE ({query.sql}) AND e.id > ? ORDER BY e.id LIMIT ?",
-                    (*query.parameters, after, _PAGE),
-                ).fetchall()
-                found = [
-                    str(row[0])
-                    for seq, *row in rows
-                    if query.is_complete or _holds(connection, wanted, seq, summary_in(row), now)
-                ]
-                if found or len(rows) < _PAGE:
-                    return found
-                after = rows[-1][1]
+        with self._connection() as connection, _snapshot(connection):
+            query = _Query(connection, wanted, now)
+            return [str(row[1]) for row in query.rows("id > ? ORDER BY id", after, _MOST_IDS)]
 
     def entries(self, exchange: str) -> list[Entry]:
         """All of one exchange, each body before the fact that names it."""
@@ -133,9 +100,18 @@ class SqliteReader:
                     self._free.put(connection)
 
 
-def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[FactEntry]:
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """All questions inside are about one state of the record."""
     connection.execute("BEGIN")
     try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[FactEntry]:
+    with _snapshot(connection):
         row = connection.execute("SELECT seq FROM exchanges WHERE id = ?", (exchange,)).fetchone()
         if row is None:
             return []
@@ -143,8 +119,6 @@ def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[
         entries = [FactEntry(exchange, n, at, fact_of(data)) for n, at, data in plain]
         for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", row):
             entries += unpack_frames(codec, exchange, data)
-    finally:
-        connection.execute("COMMIT")
     return sorted(entries, key=lambda each: each.n)
 
 
@@ -153,18 +127,47 @@ def _near(connection: sqlite3.Connection, sha256: str) -> str:
     return "" if row is None else str(row[0])
 
 
-def _holds(connection: sqlite3.Connection, wanted: Expression, seq: int, summary: Summary, now: float) -> bool:
-    """Whether the filter takes this exchange, all things considered."""
+_Row = tuple[Any, ...]
 
-    def words() -> list[str]:
-        codec = Codec()
-        rows = connection.execute("SELECT words FROM texts WHERE id IN (?, ?)", (2 * seq, 2 * seq + 1))
-        return [codec.unpack(packed).decode() for (packed,) in rows]
 
-    def belongs(term: SetTerm) -> bool:
-        if not isinstance(term, Latest):
-            return alone(term)
-        newer = "SELECT count(*) FROM (SELECT 1 FROM exchanges WHERE id > ? LIMIT ?)"
-        return int(connection.execute(newer, (summary.id, term.count)).fetchone()[0]) < term.count
+class _Query:
+    """A filter as questions: what columns decide is asked first, then the words are scanned, then each exchange that is
+    left is looked at."""
 
-    return wanted == EVERYTHING or matches(wanted, ExchangeSubject(summary, words), now=now, belongs=belongs)
+    def __init__(self, connection: sqlite3.Connection, wanted: Expression, now: float) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._now = now
+        self._condition = condition(wanted, _COLUMNS, now=now)
+        self._search = WordSearch(connection, wanted)
+
+    def rows(self, order: str, place: str, limit: int) -> list[_Row]:
+        """The rows of the first exchanges in this order, from behind a place."""
+        where, parameters = f"WHERE ({self._condition.sql}) AND e.{order} LIMIT ?", self._condition.parameters
+        if self._condition.is_complete:
+            return self._connection.execute(f"{_SELECT} {where}", (*parameters, place, limit)).fetchall()
+        found: list[_Row] = []
+        while len(found) < limit:
+            page = self._connection.execute(
+                f"SELECT e.seq, e.id FROM exchanges e {where}", (*parameters, place, _PAGE)
+            ).fetchall()
+            for seq in self._search.candidates([seq for seq, _ in page]):
+                row = self._connection.execute(f"{_SELECT} WHERE e.seq = ?", (seq,)).fetchone()
+                if self._takes(seq, summary_in(row[1:])):
+                    found.append(row)
+            if len(page) < _PAGE:
+                break
+            place = page[-1][1]
+        return found[:limit]
+
+    def _takes(self, seq: int, summary: Summary) -> bool:
+        """Whether the filter takes this exchange, all things considered."""
+
+        def belongs(term: SetTerm) -> bool:
+            if not isinstance(term, Latest):
+                return alone(term)
+            newer = "SELECT count(*) FROM (SELECT 1 FROM exchanges WHERE id > ? LIMIT ?)"
+            return int(self._connection.execute(newer, (summary.id, term.count)).fetchone()[0]) < term.count
+
+        subject = ExchangeSubject(summary, lambda pattern: self._search.says(seq, pattern))
+        return matches(self._wanted, subject, now=self._now, belongs=belongs)

@@ -4,7 +4,7 @@ A chat is such a log, and so is a run of tools. Only the writer of a log underst
 before it adds them. Retention leaves logs alone.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +16,7 @@ from sightline.store.entries import Entry, FactEntry
 from sightline.store.summary import Summary
 
 if TYPE_CHECKING:
-    from sightline.store.digest import ReplyText
+    pass
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -85,11 +85,6 @@ class Store(Protocol):
     @property
     def logbook(self) -> Logbook:
         """The logs beside the record."""
-        ...
-
-    @property
-    def hear(self) -> "Callable[[ReplyText], None] | None":
-        """Takes what a reply says before its end is recorded; None where the store reads that from the record."""
         ...
 
     def record(self, entries: Sequence[Entry]) -> None:

@@ -5,13 +5,15 @@ needs a field and a line of `_step` here, and a migration for each database; `FI
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias, assert_never, get_type_hints
 
 import msgspec
 
+from sightline.catalog.catalog import Catalog, facts_of
 from sightline.catalog.facts import Prices
-from sightline.filters.predicate import Value, occurs
+from sightline.filters.predicate import Value
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -121,11 +123,12 @@ def summary_in(row: Sequence[str | int | float | None]) -> Summary:
 
 
 class ExchangeSubject:
-    """An exchange as a filter sees it. Its words are looked up when they are asked for."""
+    """An exchange as a filter sees it. `says` answers whether a pattern occurs in its request's new words or in its
+    reply."""
 
-    def __init__(self, summary: Summary, words: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, summary: Summary, says: Callable[[str], bool]) -> None:
         self.summary = summary
-        self._words = words
+        self.says = says
 
     def value(self, name: str) -> Value:
         """The value of a field; a status that has not come is none."""
@@ -133,13 +136,19 @@ class ExchangeSubject:
         value: Value = None if column is None else getattr(self.summary, column)
         return None if name == "status" and value == 0 else value
 
-    def says(self, pattern: str) -> bool:
-        """Whether the pattern occurs in the request's new words or in the reply."""
-        return any(occurs(pattern, words) for words in self._words())
-
 
 PriceList: TypeAlias = Callable[[str, str], Prices | None]
 """The prices of a provider's model, where they are known."""
+
+
+def price_list(catalog: Catalog) -> PriceList:
+    """The prices in a catalogue; each is looked up once."""
+
+    @lru_cache(maxsize=1024)
+    def prices(provider: str, model: str) -> Prices | None:
+        return facts_of(catalog, provider, model).prices
+
+    return prices
 
 
 def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:

@@ -1,0 +1,115 @@
+"""The recorder of a data folder: `python -m sightline.app.recorder`, which a server starts and keeps running.
+
+It reads its parameters from the first line of its input, and ends when the input does. It holds the lock of the
+recorder, looks at the journals twice a second, and at once when a reader wakes it. It runs at low priority: a
+client never waits for it.
+"""
+
+import gc
+import logging
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, time
+
+import msgspec
+
+from sightline.catalog.catalog import Catalog
+from sightline.errors import Fault
+from sightline.store.importer import Importer, Sink, open_wake
+from sightline.store.recording import Fsync
+from sightline.store.summary import price_list
+
+_LOG = logging.getLogger(__name__)
+_LOOK = 0.5
+"""Seconds between two looks at the journals: large batches change each page of the database once. Readers do not wait
+for it, they wake the recorder."""
+_DEAD = 1.0
+"""Seconds between two looks for processes that ended without a word."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+
+
+class RecorderParameters(msgspec.Struct, frozen=True):
+    """The data folder, the URL of a database that replaces the folder's own, the name of the folder there, and the
+    catalogue with the prices."""
+
+    folder: str
+    catalog: Catalog
+    url: str = ""
+    replica: str = ""
+    fsync: Fsync = "never"
+
+    def line(self) -> bytes:
+        """What a recorder reads."""
+        return msgspec.json.encode(self) + b"\n"
+
+
+def _sink_opener(parameters: RecorderParameters) -> Callable[[], Sink]:
+    prices = price_list(parameters.catalog)
+    folder = Path(parameters.folder)
+
+    def open_sink() -> Sink:
+        if not parameters.url:
+            from sightline.store.sqlite_database import open_database
+            from sightline.store.sqlite_sink import SqliteSink
+
+            return SqliteSink(open_database(folder, is_forced=parameters.fsync != "never"), prices)
+        from sightline.store.postgres_connection import address_of
+        from sightline.store.postgres_sink import PostgresSink
+
+        return PostgresSink(address_of(parameters.url), replica=parameters.replica, prices=prices, now=time)
+
+    return open_sink
+
+
+def main() -> None:
+    """Record until the input ends."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # whoever stops the server lets it say when the recorder has to end
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    parameters = msgspec.json.decode(sys.stdin.buffer.readline(), type=RecorderParameters)
+    os.nice(5)
+    # Batches make many objects that live as long as the batch, which the collector would look through in vain.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    journal = Path(parameters.folder) / "journal"
+    importer = Importer(journal, _sink_opener(parameters), time)
+    while not importer.acquire():
+        if select.select([0], [], [], _LOOK)[0] and not os.read(0, 1):
+            return  # another process does it, also for the one that has ended
+    _run(importer, open_wake(journal))
+    importer.close()
+
+
+def _run(importer: Importer, pipe: int) -> None:
+    looked = wait = 0.0
+    is_over = False
+    while not is_over:
+        try:
+            if monotonic() - looked > _DEAD:
+                importer.end_interrupted()
+                if not looked:
+                    os.write(1, b"ready\n")
+                looked = monotonic()
+            else:
+                importer.catch_up()
+            wait = 0.0
+        except Fault as fault:
+            if not wait:
+                _LOG.warning("records wait in the journal: %s", fault)
+            wait = min(2 * wait, _LONGEST_WAIT) or _FIRST_WAIT
+        ready, _, _ = select.select([0, pipe], [], [], wait or _LOOK)
+        if pipe in ready:
+            os.read(pipe, 1 << 16)
+        is_over = 0 in ready and not os.read(0, 1)
+    try:
+        importer.end_interrupted()
+    except Fault as fault:
+        _LOG.warning("what was recorded stays in the journal: %s", fault)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Brings what was recorded from the journals of a data folder into its database, in batches.
+
+One process of a data folder does so at a time: whoever holds the lock of the recorder. A database that fails is a Fault
+here, and what was recorded stays in the journal. A record that it cannot take for a reason of its own is set aside, so
+that it does not block others. Everything may be brought in twice without harm, so that replaying needs no bookkeeping.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.store.entries import Entry, FactEntry
+from sightline.store.journal import (
+    Torn,
+    known_slots,
+    lock,
+    lock_path,
+    mark_imported,
+    quarantine,
+    records,
+    segments,
+    state_of,
+    unwritable,
+)
+from sightline.store.summary import Unfinished, interruptions
+
+_LOG = logging.getLogger(__name__)
+_LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
+_MOST_IN_BATCH = 1 << 20
+
+
+class Sink(Protocol):
+    """A database, as the importer sees it.
+
+    A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
+    """
+
+    def apply(self, batch: Sequence[Entry], slot: int) -> None:
+        """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
+        nothing."""
+        ...
+
+    def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
+        """The exchanges of this data folder that have not ended, without those of processes with these slots."""
+        ...
+
+    def tidy(self) -> bool:
+        """Do some of what could not be done at once; False where nothing was left."""
+        ...
+
+    def refresh(self) -> None:
+        """Forget what is remembered of the database; another process may have changed it."""
+        ...
+
+    def close(self) -> None:
+        """Let the database go."""
+        ...
+
+
+class Importer:
+    """`torn` are ends of journals that the end of a machine left unreadable. `trouble` is why the last attempt failed.
+
+    It belongs to one thread. The sink is opened when there is something to do for the first time.
+    """
+
+    def __init__(self, folder: Path, open_sink: Callable[[], Sink], now: Callable[[], float]) -> None:
+        self.torn: list[Torn] = []
+        self._folder = folder
+        self._open_sink = open_sink
+        self._now = now
+        self._sink: Sink | None = None
+        self._lock = -1
+        self._has_ended_all = False
+
+    def acquire(self) -> bool:
+        """Become the one who brings records in; False while another process is."""
+        file = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        if not lock(file):
+            os.close(file)
+            return False
+        self._lock = file
+        if self._sink is not None:
+            self._sink.refresh()
+        return True
+
+    def release(self) -> None:
+        """Let others bring records in."""
+        os.close(self._lock)
+        self._lock = -1
+
+    def catch_up(self) -> bool:
+        """Bring in all that is recorded by now; whether there was anything. Raises a Fault where the database fails."""
+        is_any = False
+        try:
+            living = {slot for slot in known_slots(self._folder) if not self._is_dead(slot)}
+            for slot, path in segments(self._folder):
+                is_any |= self._import_segment(slot, path, is_living=slot in living)
+        except Fault as fault:
+            note_trouble(self._folder, fault)
+            raise
+        note_trouble(self._folder, None)
+        return is_any
+
+    def end_interrupted(self) -> None:
+        """End the exchanges of processes that are gone, once their records are in, and remove their files."""
+        dead = [slot for slot in known_slots(self._folder) if self._is_dead(slot)]
+        self.catch_up()
+        if not dead and self._has_ended_all:
+            return
+        living = [slot for slot in known_slots(self._folder) if slot not in dead]
+        try:
+            ends = interruptions(self._opened().open_exchanges(living), self._now())
+            self._import([[end] for end in ends], 0)
+        except Fault as fault:
+            note_trouble(self._folder, fault)
+            raise
+        except Exception:  # noqa: BLE001 - recording must not end because of what another process has left
+            _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
+        for slot in dead:
+            self._remove(slot)
+        self._has_ended_all = True
+
+    def close(self) -> None:
+        """Let the database and the lock go."""
+        if self._sink is not None:
+            self._sink.close()
+        if self._lock >= 0:
+            self.release()
+
+    def _opened(self) -> Sink:
+        if self._sink is None:
+            self._sink = self._open_sink()
+        return self._sink
+
+    def _is_dead(self, slot: int) -> bool:
+        try:
+            file = os.open(lock_path(self._folder, slot), os.O_RDWR)
+        except FileNotFoundError:
+            return True
+        try:
+            return lock(file)
+        finally:
+            os.close(file)
+
+    def _remove(self, slot: int) -> None:
+        for each, path in segments(self._folder):
+            if each == slot:
+                path.unlink(missing_ok=True)
+        lock_path(self._folder, slot).unlink(missing_ok=True)
+
+    def _import_segment(self, slot: int, path: Path, *, is_living: bool) -> bool:
+        state = state_of(path)
+        if state is None or (is_living and not state.has_head):
+            return False  # a process of an earlier version brings its records in itself
+        start = at = state.imported
+        batch: list[list[Entry]] = []
+        for record in records(path, start, state.end):
+            if isinstance(record, Torn):
+                if is_living:
+                    raise _changed(record)
+                if record not in self.torn:
+                    self.torn.append(record)
+                at = state.end
+                break
+            entries, at = record
+            batch.append(entries)
+            if at - start >= _MOST_IN_BATCH:
+                self._import(batch, slot)
+                if state.has_head:
+                    mark_imported(path, at)
+                batch, start = [], at
+        self._import(batch, slot)
+        if state.is_sealed and at >= state.end:
+            path.unlink(missing_ok=True)
+        elif state.has_head and at > state.imported:
+            mark_imported(path, at)
+        return at > state.imported
+
+    def _import(self, batch: Sequence[Sequence[Entry]], slot: int) -> None:
+        """Bring these records in, with all that is to be done for them."""
+        if not batch:
+            return
+        sink = self._opened()
+        try:
+            sink.apply([entry for record in batch for entry in record], slot)
+        except Fault:
+            raise
+        except Exception as error:  # noqa: BLE001 - what is wrong with one record must not keep back others
+            _LOG.warning("a batch of %d records was refused and is brought in one by one: %r", len(batch), error)
+            for record in batch:
+                self._import_record(sink, record, slot)
+        try:
+            while sink.tidy():
+                pass
+        except Fault:
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("an exchange could not be read for search; it is on record all the same")
+
+    def _import_record(self, sink: Sink, record: Sequence[Entry], slot: int) -> None:
+        try:
+            sink.apply(record, slot)
+        except Fault:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            aside = quarantine(self._folder, slot, record)
+            names = sorted({entry.exchange for entry in record if isinstance(entry, FactEntry)})
+            _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
+
+
+def _changed(torn: Torn) -> Fault:
+    return Fault(
+        Code.CONFIG,
+        f"{torn.path} was changed by another program at byte {torn.at}",
+        hint="Leave the journal folder to Sightline, and start it again.",
+    )
+
+
+# --- what processes tell each other ---
+
+
+class _Trouble(msgspec.Struct, frozen=True):
+    """Why records do not reach the database, and how often that was so."""
+
+    count: int
+    code: Code
+    message: str
+    hint: str
+
+
+def note_trouble(folder: Path, fault: Fault | None) -> None:
+    """Let every process know why records do not reach the database; None if they do."""
+    path = folder / _TROUBLE
+    if fault is None:
+        path.unlink(missing_ok=True)
+        return
+    known = _read_trouble(folder)
+    trouble = _Trouble(known.count + 1 if known else 1, fault.code, fault.message, fault.hint)
+    draft = path.with_suffix(".draft")
+    try:
+        draft.write_bytes(msgspec.json.encode(trouble))
+        draft.replace(path)
+    except OSError:
+        _LOG.warning("the record cannot be written: %s", fault)  # a full disk; who imports has the fault itself
+
+
+def trouble_of(folder: Path) -> tuple[int, Fault] | None:
+    """Why records do not reach the database at the moment, and the number of this trouble."""
+    found = _read_trouble(folder)
+    return None if found is None else (found.count, Fault(found.code, found.message, hint=found.hint))
+
+
+def _read_trouble(folder: Path) -> _Trouble | None:
+    try:
+        return msgspec.json.decode((folder / _TROUBLE).read_bytes(), type=_Trouble)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def open_wake(folder: Path) -> int:
+    """A pipe on which the recorder hears that records are waited for."""
+    path = folder / _WAKE
+    try:
+        if not path.is_fifo():
+            path.unlink(missing_ok=True)
+            os.mkfifo(path, 0o600)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+
+
+def wake(folder: Path) -> None:
+    """Let the recorder bring in what there is now, if one runs."""
+    if sys.platform == "win32":
+        return  # there are no such pipes, and no recorders
+    try:
+        pipe = os.open(folder / _WAKE, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return  # none runs
+    try:
+        os.write(pipe, b"!")
+    except OSError:
+        pass  # it is full: the recorder has much to do already
+    finally:
+        os.close(pipe)

@@ -1,0 +1,11 @@
+-- Words that can be searched, in compressed blocks: the rows of the first and the last exchange with words in the block,
+-- and how long the text is. What earlier versions stored in texts is brought in by the program, and texts is dropped.
+CREATE TABLE words (
+    id INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE INDEX words_by_first ON words (first);
+DROP TABLE search;

@@ -1,0 +1,253 @@
+"""How entries get into the record: the journal of this process, and who brings it into the database.
+
+A server has a recorder for that: a process of its own, so that its event loop knows nothing of the database. Any other
+process does it itself, on a thread that lives while there is something to do. Both hold the same lock, so that there is
+one at a time for a data folder, and it brings in what all processes have recorded.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from time import sleep
+from typing import Literal, TypeAlias
+
+from sightline.errors import Code, Fault
+from sightline.store.entries import Entry
+from sightline.store.importer import Importer, trouble_of, wake
+from sightline.store.journal import JournalWriter, Torn, frame_record, is_imported, known_slots, pending
+
+Fsync: TypeAlias = Literal["never", "batches", "records"]
+"""What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
+_LOG = logging.getLogger(__name__)
+_PAUSE = 0.1
+"""Seconds in which a batch may grow: many small batches change the same pages again and again."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_LOOK, _LONGEST_LOOK = 0.001, 0.02
+"""Seconds between two looks at how far another process is."""
+_GRACE = 30.0
+"""Seconds that a recorder has to end by itself."""
+
+
+class Recording:
+    """The way into one database. `unwritten` is why the latest entries could not even be written to the journal."""
+
+    def __init__(self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "Recorder | None") -> None:
+        self.unwritten: Fault | None = None
+        self._journal = journal
+        self._folder = folder
+        self._importer = importer
+        self._recorder = recorder
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sightline-record")
+        self._hurry = threading.Event()
+        self._is_due = False
+        self._wait = _FIRST_WAIT
+        self._is_closed = False
+
+    @property
+    def trouble(self) -> Fault | None:
+        """Why entries stay in the journal at the moment, or do not even get there; None if all is well."""
+        if self.unwritten is not None:
+            return self.unwritten
+        if self._recorder is not None and self._recorder.trouble is not None:
+            return self._recorder.trouble
+        known = trouble_of(self._folder)
+        return known and known[1]
+
+    @property
+    def torn(self) -> tuple[Torn, ...]:
+        """What could not be read of what earlier processes left."""
+        return tuple(self._importer.torn)
+
+    async def open(self) -> None:
+        """Return once what ended processes left is in the database, or raise why it is not."""
+        if self._recorder is None:
+            await self._run(self._take_over)
+            return
+        self._recorder.start()
+        if known_slots(self._folder):
+            await self._recorder.wait_for_first_look()
+            await self.settle()
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Take these entries; once it returns, the end of this process cannot lose them."""
+        try:
+            self._journal.append(frame_record(entries))
+        except Fault as fault:
+            self.unwritten = fault
+            raise
+        self.unwritten = None
+        if self._recorder is None and not self._is_due:
+            self._is_due = True
+            self._thread.submit(self._import_soon)
+
+    async def settle(self) -> None:
+        """Return once all that was recorded can be read, or raise why it cannot."""
+        if self._is_closed:
+            raise _closed()
+        if self._recorder is None:
+            self._hurry.set()
+            await self._run(self._settle)
+            return
+        wanted, known, failures = pending(self._folder), trouble_of(self._folder), self._recorder.failures
+        look = _LOOK
+        while not is_imported(wanted):
+            wake(self._folder)
+            await asyncio.sleep(look)
+            look = min(2 * look, _LONGEST_LOOK)
+            if self._recorder.failures > failures + 1 and self._recorder.trouble is not None:
+                raise self._recorder.trouble
+            _raise_new(known, trouble_of(self._folder))
+
+    async def close(self) -> None:
+        """Bring in what can be brought in. What cannot stays in the journal."""
+        self._is_closed = True
+        self._hurry.set()
+        self._journal.close()
+        if self._recorder is None:
+            await self._run(self._finish)
+        else:
+            await self._recorder.close()
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    # --- on the thread ---
+
+    def _take_over(self) -> None:
+        """Bring in what ended processes left, unless another process is about to."""
+        if self._importer.acquire():
+            try:
+                self._importer.end_interrupted()
+            finally:
+                self._importer.release()
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        wanted, known = pending(self._folder), trouble_of(self._folder)
+        look = _LOOK
+        while not is_imported(wanted):
+            if self._import():
+                return
+            wake(self._folder)
+            sleep(look)
+            look = min(2 * look, _LONGEST_LOOK)
+            _raise_new(known, trouble_of(self._folder))
+
+    def _import_soon(self) -> None:
+        if self._hurry.wait(_PAUSE):
+            self._hurry.clear()
+        self._is_due = False
+        if self._is_closed:
+            return
+        try:
+            self._import()
+            self._wait = _FIRST_WAIT
+        except (Fault, OSError):
+            # What is recorded stays in the journal; `trouble` says why.
+            if not self._hurry.wait(self._wait) and not self._is_due:
+                self._wait = min(2 * self._wait, _LONGEST_WAIT)
+                self._is_due = True
+                self._thread.submit(self._import_soon)
+
+    def _import(self) -> bool:
+        """Bring in what there is; False if another process is doing so."""
+        if not self._importer.acquire():
+            return False
+        try:
+            self._importer.catch_up()
+        finally:
+            self._importer.release()
+        return True
+
+    def _finish(self) -> None:
+        try:
+            if known_slots(self._folder) and self._importer.acquire():
+                self._importer.end_interrupted()
+        except (Fault, OSError) as error:
+            _LOG.warning("what was recorded stays in the journal: %s", error)
+        finally:
+            self._importer.close()
+
+
+def _raise_new(known: tuple[int, Fault] | None, now: tuple[int, Fault] | None) -> None:
+    """Raise a trouble that was not there before."""
+    if now is not None and (known is None or now[0] != known[0]):
+        raise now[1]
+
+
+def _closed() -> Fault:
+    return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")
+
+
+class Recorder:
+    """A process that brings in what is recorded; if it ends, it is started again. `parameters` are its first line of
+    input. It ends when its input does, so that it does not outlive this process for long."""
+
+    def __init__(self, command: Sequence[str], parameters: bytes) -> None:
+        self.failures = 0
+        self.trouble: Fault | None = None
+        self._command = command
+        self._parameters = parameters
+        self._process: asyncio.subprocess.Process | None = None
+        self._has_looked = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._supervision: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Start it, and keep it running."""
+        self._supervision = asyncio.ensure_future(self._supervise())
+
+    async def wait_for_first_look(self) -> None:
+        """Return once it has brought in what others left, or has failed."""
+        await self._has_looked.wait()
+
+    async def close(self) -> None:
+        """Let it finish and end."""
+        self._closing.set()
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        if self._supervision is not None:
+            done, _ = await asyncio.wait([self._supervision], timeout=_GRACE)
+            if not done and self._process is not None:
+                self._process.kill()
+                await self._supervision
+
+    async def _supervise(self) -> None:
+        wait = _FIRST_WAIT
+        while not self._closing.is_set():
+            try:
+                code: int | str = await self._run()
+            except OSError as error:
+                code = error.strerror or "unknown"
+            if self._closing.is_set():
+                return
+            self.failures += 1
+            hint = "It is started again. What is recorded meanwhile is kept in the journal."
+            self.trouble = Fault(Code.CONFIG, f"the recorder ended ({code})", hint=hint)
+            self._has_looked.set()
+            _LOG.warning("the recorder ended (%s) and is started again", code)
+            wait = min(2 * wait, _LONGEST_WAIT)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), wait)
+
+    async def _run(self) -> int:
+        """Run it once; returns how it ended."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe)
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(RuntimeError):  # uvloop's word for the input of a process that has ended already
+            process.stdin.write(self._parameters)
+        if self._closing.is_set():
+            process.stdin.close()
+        if await process.stdout.readline():
+            self.trouble = None
+            self._has_looked.set()
+        return await process.wait()

@@ -1,0 +1,172 @@
+"""A server whose processes are killed at any moment under load: every answer that a client saw whole is on record."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from tests.contract.loopback import Provider, provider
+from tests.postgres_server import database
+
+PROGRAM = (sys.executable, "-c", "import sys; from sightline.cli.program import main; sys.exit(main())")
+ANSWER = {
+    "id": "c", "object": "chat.completion", "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Good morning"}, "finish_reason": "stop"}],
+}  # fmt: skip
+
+
+class Server:
+    """A real server, in processes of its own."""
+
+    def __init__(self, folder: Path, provider: Provider, store: str) -> None:
+        config = folder / "sightline.toml"
+        config.write_text(f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{provider.url}/v1"\n')
+        command = [*PROGRAM, "serve", "--no-open", "--port", "0", "--config", str(config)]
+        command += ["--data", str(folder / "data"), *(["--store", store] if store else [])]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        link = re.fullmatch(r"(http\S+)/\?token=(\S+)\n", self.process.stdout.readline())
+        assert link is not None
+        self.url, self.token = link.groups()
+
+    def recorder(self) -> int:
+        """The process that stores what is recorded, as soon as there is one."""
+        deadline = monotonic() + 60
+        while monotonic() < deadline:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+            for child in map(int, children):
+                try:
+                    if b"sightline.app.recorder" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        return child
+                except OSError:
+                    continue
+            sleep(0.01)
+        raise AssertionError("there is no recorder")
+
+    def ask(self, number: int) -> str:
+        """The id of an exchange whose answer came whole."""
+        body = {"model": "m", "messages": [{"role": "user", "content": f"question {number}"}]}
+        request = urllib.request.Request(
+            f"{self.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert b"Good morning" in answer.read()
+            return str(answer.headers["x-sightline-exchange"])
+
+    def api(self, path: str) -> Any:
+        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def states(self, wanted: str = "") -> dict[str, str]:
+        """What a filter finds, and what became of it."""
+        found: dict[str, str] = {}
+        before = ""
+        while page := self.api(f"/api/exchanges?limit=100&before={before}&filter={wanted}")["exchanges"]:
+            found |= {each["id"]: each["state"] for each in page}
+            before = page[-1]["id"]
+        return found
+
+    def kill(self) -> None:
+        """End the server as the system does when it has no memory left."""
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+
+
+@contextmanager
+def load_on(server: Server) -> Iterator[list[str]]:
+    """Ask again and again; what was answered until the server is gone, or this ends."""
+    answered: list[str] = []
+    is_over = threading.Event()
+
+    def ask(client: int) -> None:
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            try:
+                answered.append(server.ask(1000 * client + number))
+            except (OSError, AssertionError):
+                return
+
+    clients = [threading.Thread(target=ask, args=(client,)) for client in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        yield answered
+    finally:
+        is_over.set()
+        for client in clients:
+            client.join()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield ""
+        return
+    with database() as url:
+        yield url
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_answer_that_a_client_saw_is_there_whoever_was_killed(tmp_path: Path, store: str, seed: int) -> None:
+    chance = random.Random(seed)
+    with provider() as upstream:
+        upstream.says(json.dumps(ANSWER).encode())
+        server = Server(tmp_path, upstream, store)
+        with load_on(server) as answered:
+            for _ in range(3):
+                sleep(chance.random() / 2)
+                os.kill(server.recorder(), signal.SIGKILL)
+            while len(answered) < 20:
+                sleep(0.01)
+        # A reader that comes while the recorder is started again waits for it.
+        found = server.states()
+        assert found.keys() >= set(answered)
+        assert set(found.values()) == {"finished"}
+        with load_on(server) as more:
+            sleep(chance.random())
+            if seed:
+                os.kill(server.recorder(), signal.SIGKILL)
+            server.kill()
+        server = Server(tmp_path, upstream, store)
+        found = server.states()
+        assert found.keys() >= {*answered, *more}
+        assert set(found.values()) <= {"finished", "failed"}
+        assert all(found[each] == "finished" for each in (*answered, *more))
+        assert server.states("text:'question'").keys() == found.keys()
+        assert "store" not in server.api("/api/health")
+        server.stop()
+        assert not list((tmp_path / "data" / "journal").glob("*.log"))
+
+
+def test_a_command_reads_what_a_server_has_just_answered(tmp_path: Path) -> None:
+    with provider() as upstream:
+        upstream.says(json.dumps(ANSWER).encode())
+        server = Server(tmp_path, upstream, "")
+        ids = [server.ask(number) for number in range(5)]
+        command = [*PROGRAM, "traffic", "--json", "--data", str(tmp_path / "data")]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert all(each in listed.stdout for each in ids)
+        recorder = server.recorder()
+        server.kill()
+        while Path(f"/proc/{recorder}").exists():
+            sleep(0.01)  # it ends with its server, by itself
+        listed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert all(each in listed.stdout for each in ids)
