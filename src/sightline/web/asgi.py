@@ -1,14 +1,10 @@
 """The part of ASGI that is used here: one request and its response."""
 
-from asyncio import Task
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-RUNNING = "sightline.running"
-"""The ASGI extension with the tasks that our server cancels when their connection ends."""
 
 
 class AsgiScope(TypedDict):
@@ -19,7 +15,6 @@ class AsgiScope(TypedDict):
     raw_path: bytes
     query_string: bytes
     headers: Headers
-    extensions: NotRequired[dict[str, set[Task[object]]]]
 
 
 class RequestEvent(TypedDict):
