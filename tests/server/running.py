@@ -45,6 +45,7 @@ class Told:
     exchange: str = "x_1"
     was_left: threading.Event = field(default_factory=threading.Event)
     is_over: bool = False
+    whole_body: bytes | None = None
 
     async def __aenter__(self) -> Self:
         return self

@@ -30,7 +30,7 @@ from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
     from sightline.exchange.engine import Engine
-    from sightline.exchange.hub import Hear, Hub, Record
+    from sightline.exchange.hub import Hub, Record
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.prepare import Prepared
@@ -185,13 +185,6 @@ def relay_of(
         own=own,
         holds=holds,
     )
-
-
-def hearing(store: "Store") -> "Hear | None":
-    """Where to report what replies say, if this store takes it."""
-    from sightline.store.sqlite import SqliteStore
-
-    return store.hear if isinstance(store, SqliteStore) else None
 
 
 def _also(record: "Record", export: "Record") -> "Record":
@@ -396,8 +389,7 @@ async def open_relay(
         record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
-        relay, hub = await make_relay(
+        relay, _ = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
-        hub.hear = hearing(record)
         yield relay, record

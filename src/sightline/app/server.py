@@ -19,7 +19,6 @@ from sightline.agent.service.toolsets import KeptRules
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import RelayResources as SendingMeans
 from sightline.app.engine import (
-    hearing,
     make_relay,
     means_of,
     nowhere,
@@ -316,7 +315,6 @@ async def _live(
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
     relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
-    hub.hear = hearing(record)
     resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
     aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
     engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)

@@ -31,16 +31,17 @@ class WholeBody:
     """A complete body."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self.data = data
+        self._is_taken = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        data, self._data = self._data, b""
-        if not data:
+        if self._is_taken or not self.data:
             raise StopAsyncIteration
-        return data
+        self._is_taken = True
+        return self.data
 
     async def leave(self) -> None:
         """There is nothing to close."""
@@ -64,6 +65,11 @@ class ClientResponse:
         self.headers = headers
         self.fault = fault
         self._body: ResponseBody = body
+
+    @property
+    def whole_body(self) -> bytes | None:
+        """The body, where all of it is here; None where it is still to come."""
+        return self._body.data if isinstance(self._body, WholeBody) else None
 
     def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""
@@ -132,14 +138,16 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    named = {
-        word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")
-    }
     passed = [
         (name, value)
         for name, value in headers
-        if (low := name.lower()) not in _FRAMING and low not in named and not low.startswith(b"x-sightline-")
+        if (low := name.lower()) not in _FRAMING and not low.startswith(b"x-sightline-")
     ]
+    if len(passed) < len(headers):  # as always: one of them framed the body
+        named = b",".join([value for name, value in headers if name.lower() == b"connection"])
+        if named:
+            words = {word.strip().lower() for word in named.split(b",")}
+            passed = [each for each in passed if each[0].lower() not in words]
     return [(name, without(value, secrets)) for name, value in passed] if secrets else passed
 
 

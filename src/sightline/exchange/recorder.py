@@ -32,7 +32,6 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.usage import Usage, possible
-from sightline.store.digest import ReplyText, words_of
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
@@ -130,8 +129,7 @@ class Recorder:
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of a response has arrived."""
         self._status = status
-        text = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
-        self._headers = self.redaction.headers(text)
+        self._headers = self.redaction.headers(_text_of(headers))
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
@@ -196,10 +194,8 @@ class Recorder:
         """Record the last fact of the exchange."""
         self.settle(end)
         match end:
-            case FinishedEnd(reply=reply):
-                finished = self._finish_fact(end)
-                self._note(finished)
-                self._send_reply_text(finished, reply)
+            case FinishedEnd():
+                self._note(self._finish_fact(end))
             case FailedEnd():
                 self._note(self._failure_fact(end))
             case CancelledEnd(reason=reason):
@@ -222,7 +218,7 @@ class Recorder:
             tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
             self._first_byte,
             self._seconds_since_received(),
-            self.redaction.text(end.warning),
+            self.redaction.text(end.warning) if end.warning else "",
         )
 
     def _failure_fact(self, end: FailedEnd) -> ExchangeFailed:
@@ -237,12 +233,6 @@ class Recorder:
             self._first_byte,
             self._seconds_since_received(),
         )
-
-    def _send_reply_text(self, finished: ExchangeFinished, reply: Reply) -> None:
-        """Give the search what the reply says, so that the store need not read the frames again."""
-        if self._hub.hear is not None and self._frames and not finished.warning and not self.request.counts:
-            hidden = self.redaction.words
-            self._hub.hear(ReplyText(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
 
     def settle(self, end: ExchangeEnd) -> None:
         """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
@@ -347,6 +337,12 @@ class Recorder:
 
     def _seconds_since_received(self) -> float:
         return self._clock.monotonic() - self.request.received
+
+
+def _text_of(headers: tuple[tuple[bytes, bytes], ...]) -> TextHeaders:
+    """The headers as text, decoded in one step: no header contains a line break."""
+    words = b"\n".join([word for header in headers for word in header]).decode("latin-1").split("\n")
+    return tuple(zip(words[::2], words[1::2], strict=True)) if headers else ()
 
 
 def _is_frame(entry: FactEntry) -> bool:

@@ -154,24 +154,24 @@ class Responder:
     ) -> ClientResponse:
         """A whole response in the client's dialect, without configured keys."""
         passed = client_response.headers_for_client(headers, exchange.secrets)
-        shown = client_response.without(plain, exchange.secrets)
-        if shown != plain:
+        if exchange.secrets and (shown := client_response.without(plain, exchange.secrets)) != plain:
             body, passed = shown, client_response.without_coding(passed)
         return client_response.whole(exchange.id, status, passed, body, exchange.own_headers())
 
     # --- a whole response ---
 
     async def answer_with_response(
-        self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, stack: AsyncExitStack
+        self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, turn: AsyncExitStack | None
     ) -> ClientResponse:
-        """The response of the provider, whose body has not been read yet. `stack` is kept open while it streams."""
+        """The response of the provider, whose body has not been read yet. `turn`, the embedded model's, is kept while
+        it streams."""
         response = accepted.response
         is_same = exchange.choice.dialect == exchange.request.dialect
         is_empty = response.status == _NO_CONTENT or response.header("content-length").strip() == "0"
         is_framed = response.header("content-type").lower().startswith(_EVENTS) and not is_empty
         if exchange.request.is_stream or (is_same and is_framed):
             tap = self._tap(exchange, response, outbound, is_framed=is_framed)
-            return await self._stream(exchange, tap, accepted, stack)
+            return await self._stream(exchange, tap, accepted, turn)
         with exchange.waiting():
             body = await _read(response, exchange)
         if exchange.request.counts:
@@ -260,9 +260,9 @@ class Responder:
         exchange: Exchange,
         tap: VerbatimTap | TranslatingTap,
         accepted: AcceptedResponse,
-        stack: AsyncExitStack,
+        turn: AsyncExitStack | None,
     ) -> ClientResponse:
-        open_until_end = stack.pop_all()
+        open_until_end = None if turn is None else turn.pop_all()
         recorder = exchange.recorder
 
         async def release(reply: Reply, fault: Fault | None) -> None:
@@ -271,7 +271,8 @@ class Responder:
                 response.fault = reply.fault
             self._settle(exchange, accepted.sent, reply)
             exchange.end_stream()
-            await _unwind(open_until_end, fault)
+            if open_until_end is not None:
+                await _unwind(open_until_end, fault)
 
         recorder.commit()  # the client gets its id with the head of the response
         pump = StreamPump(accepted.response, tap, release)
@@ -335,18 +336,22 @@ class _Body(NamedTuple):
 async def _read(response: Response, exchange: Exchange) -> _Body:
     """Read a body to its end, and record it."""
     decoder = decoder_for(response.header("content-encoding"))
+    if decoder is None and (body := response.take_whole()) is not None and len(body) <= READ_LIMIT:
+        exchange.recorder.record_chunk(body)
+        return _Body(body, body, "")
     pieces: list[bytes] = []
     plain: list[bytes] = []
     size = 0
     async for piece in response:
         pieces.append(piece)
         size += len(piece)
-        some = piece if decoder is None else decoder.feed(piece)
-        plain.append(some)
-        exchange.recorder.record_chunk(some)
+        if decoder is not None:
+            piece = decoder.feed(piece)
+            plain.append(piece)
+        exchange.recorder.record_chunk(piece)
         if size > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
-    body = b"".join(pieces)
+    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     return _Body(body, body, "") if decoder is None else _Body(body, b"".join(plain), decoder.trouble)
 
 

@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, cast
 
@@ -42,7 +43,7 @@ _LINE_END: Final = 4
 _LOG = logging.getLogger("sightline.server")
 _WITHOUT_BODY: Final = frozenset({204, 304})
 _STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
-_NOT_IN_A_HEAD: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROLS: Final = bytes(({*range(32), 127}) - set(b"\t\r\n"))
 _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 
 
@@ -157,7 +158,11 @@ class HttpCall:
         if not self.keeps_alive:
             lines.append(b"connection: close\r\n")
         head = b"".join(lines)
-        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or _NOT_IN_A_HEAD.search(head):
+        if (
+            head.count(b"\n") != len(lines)
+            or head.count(b"\r") != len(lines)
+            or head != head.translate(None, _CONTROLS)
+        ):
             raise RuntimeError("a header cannot be sent")
         self.has_begun = True
         if self._is_chunked or self._ends_by_closing:
@@ -320,12 +325,12 @@ class ClientConnection(asyncio.Protocol):
             raise _head_too_large()
         if not self._url.startswith(b"/"):
             raise _foreign_target()
-        url, parser = parse_url(self._url), self._parser
+        (path, query), parser = _split_url(self._url), self._parser
         scope: AsgiScope = {
             "type": "http",
             "method": parser.get_method().decode("ascii"),
-            "raw_path": url.path,
-            "query_string": url.query or b"",
+            "raw_path": path,
+            "query_string": query,
             "headers": self._headers,
         }
         is_http_1_0 = parser.get_http_version() == "1.0"
@@ -438,6 +443,13 @@ class ClientConnection(asyncio.Protocol):
                 self.transport.write(b"" if broken.has_begun else self._refusal)
                 self.transport.close()
                 self.task.cancel()
+
+
+@lru_cache(maxsize=256)
+def _split_url(url: bytes) -> tuple[bytes, bytes]:
+    """The path and the query of a request's target, as they were written."""
+    parsed = parse_url(url)
+    return parsed.path, parsed.query or b""
 
 
 def _without_offer(data: bytes) -> bytes:

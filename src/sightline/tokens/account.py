@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, amount_needed
+from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, allowances, amount_needed
 
 Metric: TypeAlias = Literal["requests", "tokens"]
 Count: TypeAlias = tuple[float, int, int]
@@ -190,6 +190,18 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
     quiet_until: _Time = 0.0
 
 
+@dataclass(slots=True)
+class _UnreadHeaders:
+    """Headers of an answer of which no one has asked yet what they say, and what has been sent since."""
+
+    headers: tuple[tuple[bytes, bytes], ...]
+    reported: float
+    """By the machine's clock."""
+    at: float
+    requests: int = 0
+    tokens: int = 0
+
+
 class Account:
     """The windows of a minute and a day, and the provider's latest words on each limit.
 
@@ -200,7 +212,9 @@ class Account:
     def __init__(self) -> None:
         self.minute = SlidingWindow(MINUTE, _MINUTE_STEP)
         self.day = SlidingWindow(DAY, _DAY_STEP)
-        self.observations: dict[tuple[Counted, float | None], AllowanceObservation] = {}
+        self._observations: dict[tuple[Counted, float | None], AllowanceObservation] = {}
+        self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
+        """By the names of the headers: what answers of one kind said before is of no interest."""
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
@@ -215,7 +229,7 @@ class Account:
         """A request went out."""
         self.minute.add(at, 1, tokens)
         self.day.add(at, 1, tokens)
-        for seen in self.observations.values():
+        for seen in self._reports():
             seen.requests += 1
             seen.tokens += tokens
 
@@ -223,17 +237,39 @@ class Account:
         """What went out at that time is so much more."""
         self.minute.correct(at, tokens, requests=requests)
         self.day.correct(at, tokens, requests=requests)
-        for seen in self.observations.values():
+        for seen in self._reports():
             if seen.at <= at:  # a later report includes it already
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
+    def _reports(self) -> "list[AllowanceObservation | _UnreadHeaders]":
+        return [*self._observations.values(), *self._unread.values()]
+
     def observe(self, seen: AllowanceObservation) -> None:
         key = seen.allowance.counted, seen.allowance.window
-        self.observations.pop(key, None)
-        self.observations[key] = seen
-        if len(self.observations) > _MOST_OBSERVATIONS:
-            del self.observations[next(iter(self.observations))]
+        self._observations.pop(key, None)
+        self._observations[key] = seen
+        if len(self._observations) > _MOST_OBSERVATIONS:
+            del self._observations[next(iter(self._observations))]
+
+    def keep_headers(self, headers: tuple[tuple[bytes, bytes], ...], reported: float, at: float) -> None:
+        """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
+        self._unread[tuple([name for name, _ in headers])] = _UnreadHeaders(headers, reported, at)
+        if len(self._unread) > _MOST_OBSERVATIONS:
+            self._read_headers()
+
+    @property
+    def observations(self) -> dict[tuple[Counted, float | None], AllowanceObservation]:
+        """What is known of each limit, by what it counts and for how long."""
+        if self._unread:
+            self._read_headers()
+        return self._observations
+
+    def _read_headers(self) -> None:
+        waiting, self._unread = sorted(self._unread.values(), key=lambda seen: seen.at), {}
+        for seen in waiting:
+            for allowance in allowances(lower_case(seen.headers), seen.reported):
+                self.observe(AllowanceObservation(allowance, seen.at, seen.requests, seen.tokens))
 
     def limits(self, facts: Facts | None) -> RateLimits:
         known = RateLimits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else RateLimits()
@@ -297,3 +333,11 @@ class Account:
         account.quiet_until = state.quiet_until
         account.mark_saved()
         return account
+
+
+def lower_case(headers: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+    """The first value of each header, by its name in lower case."""
+    lowered: dict[str, str] = {}
+    for name, value in headers:
+        lowered.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return lowered

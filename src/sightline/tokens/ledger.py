@@ -113,6 +113,12 @@ class Ledger:
             account.quiet_until = max(account.quiet_until, now + pause)
         self._has_news = True
 
+    def keep_headers(self, provider: str, model: str, headers: tuple[tuple[bytes, bytes], ...], at: float) -> None:
+        """These headers came with an answer that is none to wait after; they are read when a limit is asked for."""
+        account, now = self._account(provider, model, at)
+        account.keep_headers(headers, at, now)
+        self._has_news = True
+
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider reported it, else as the catalogue has it."""
         return self._accounts.get((provider, model), Account()).limits(facts)

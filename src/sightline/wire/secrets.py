@@ -48,7 +48,11 @@ class SecretForms:
 
     def _may_be_in(self, text: str) -> bool:
         # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
-        return any(form in text for form in self.literal) or self._escaped.search(text) is not None
+        for form in self.literal:
+            if form in text:
+                return True
+        # Neither of these is found in a tenth of the time that the pattern takes to find nothing.
+        return ("\\u" in text or "%" in text) and self._escaped.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class SecretBytes:
             # `in` takes bytes for a number first, and fails over that each time.
             if data.find(form) >= 0:
                 return self._pattern.sub(MASK.encode(), data), True
-        if self._escaped.search(data) is None:
+        if (data.find(b"\\u") < 0 and data.find(b"%") < 0) or self._escaped.search(data) is None:
             return data, False
         shown, count = self._pattern.subn(MASK.encode(), data)
         return shown, count > 0
@@ -256,6 +260,12 @@ def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, .
     return tuple(dict.fromkeys(value for value in values if len(value) >= _SHORTEST_OF_CLIENTS))
 
 
+@lru_cache(maxsize=256)
+def _has_secret(names: tuple[str, ...]) -> bool:
+    """Whether a header is a secret by its name; the answers of a provider have the same ones again and again."""
+    return any(map(is_secret_header, names))
+
+
 class Redaction:
     """Takes the secrets of one exchange out of what is kept of it."""
 
@@ -274,6 +284,9 @@ class Redaction:
 
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         """Headers, with a mask where the value of one is a secret by its name."""
+        values = "\n".join([value for _, value in headers])
+        if "@" not in values and not _has_secret(tuple([name for name, _ in headers])) and self.words(values) == values:
+            return headers  # as nearly always
         return tuple((name, MASK if is_secret_header(name) else self.text(value)) for name, value in headers)
 
     def address(self, path: str, query: str) -> str:

@@ -166,6 +166,7 @@ class Response:
         self.status: int = answer.status
         self.reason: bytes = answer.reason
         self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
+        self._named: dict[bytes, bytes] | None = None
         self._answer = answer
         self._connection: HttpConnection | None = connection
         self._place = connection.place
@@ -173,11 +174,9 @@ class Response:
 
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
-        wanted = name.lower().encode("latin-1")
-        for key, value in self.headers:
-            if key.lower() == wanted:
-                return value.decode("latin-1")
-        return ""
+        if self._named is None:
+            self._named = {key.lower(): value for key, value in reversed(self.headers)}
+        return self._named.get(name.lower().encode("latin-1"), b"").decode("latin-1")
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -201,6 +200,15 @@ class Response:
         data = connection.take(answer)
         if answer.is_complete:
             self._release()
+        return data
+
+    def take_whole(self) -> bytes | None:
+        """The whole body, if all of it is here already, as that of a short answer is; else None."""
+        answer = self._answer
+        if not answer.is_complete or self._connection is None:
+            return None
+        data = self._connection.take(answer)
+        self._release()
         return data
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:
