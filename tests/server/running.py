@@ -23,6 +23,7 @@ from sightline.server.app import App
 from sightline.server.listener import ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
+from sightline.web.asgi import ClientWriter
 from sightline.web.guard import OriginGuard
 from sightline.workbench.workbench import Access
 
@@ -53,6 +54,11 @@ class Told:
     async def __aexit__(self, *_: object) -> None:
         if not self.is_over:
             self.was_left.set()
+
+    async def write_to(self, client: ClientWriter) -> None:
+        async for piece in self:
+            client.write(piece)
+            await client.until_writable()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:

@@ -44,9 +44,9 @@ class Talk:
     def say(self, status: int, headers: Headers, *pieces: bytes) -> list[bytes]:
         async def talk() -> None:
             self.begin()
-            await self.call.send(response_start(status, headers))
+            await self.call(response_start(status, headers))
             for number, piece in enumerate(pieces, 1):
-                await self.call.send(response_body(piece, more=number < len(pieces)))
+                await self.call(response_body(piece, more=number < len(pieces)))
 
         asyncio.run(talk())
         return self.wire.written
@@ -107,7 +107,7 @@ def test_a_client_that_is_slow_is_waited_for() -> None:
         talk = Talk()
         connection = talk.begin()
         connection.pause_writing()
-        sending = asyncio.ensure_future(talk.call.send(response_start(200, [])))
+        sending = asyncio.ensure_future(talk.call(response_start(200, [])))
         await asyncio.sleep(0)
         assert talk.wire.written == []
         connection.resume_writing()

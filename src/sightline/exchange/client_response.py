@@ -1,5 +1,6 @@
 """The response to a client: its head and its body, and how one is made that is complete or that Sightline writes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable
 from copy import copy
 from math import ceil
@@ -9,25 +10,33 @@ from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest
 from sightline.transport.sender import RawHeaders
+from sightline.web.asgi import ClientWriter
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 Headers = list[tuple[bytes, bytes]]
 
 
-class ResponseBody(Protocol):
+class ResponseBody(ABC):
     """The body of a response, in chunks."""
 
+    @abstractmethod
     def __aiter__(self) -> AsyncIterator[bytes]:
         """The chunks, once."""
-        ...
 
+    @abstractmethod
     async def leave(self) -> None:
         """The client wants no more of it, or it has ended: close everything."""
-        ...
+
+    async def write_to(self, client: ClientWriter) -> None:
+        """Write all of it to a client, as fast as that takes it."""
+        async for data in self:
+            client.write(data)
+            if client.is_paused:
+                await client.until_writable()
 
 
-class WholeBody:
+class WholeBody(ResponseBody):
     """A complete body."""
 
     def __init__(self, data: bytes) -> None:
@@ -70,6 +79,10 @@ class ClientResponse:
     def whole_body(self) -> bytes | None:
         """The body, where all of it is here; None where it is still to come."""
         return self._body.data if isinstance(self._body, WholeBody) else None
+
+    async def write_to(self, client: ClientWriter) -> None:
+        """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
+        await self._body.write_to(client)
 
     def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""

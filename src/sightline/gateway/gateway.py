@@ -21,7 +21,16 @@ from sightline.gateway.models import for_codex, list_models, one
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path
 from sightline.gateway.refusal import no_such_path, no_websocket, refusal_response, wrong_method
 from sightline.model.json import JsonObject
-from sightline.web.asgi import AsgiScope, Headers, Receive, Send, WebResponse, header, response_body, response_start
+from sightline.web.asgi import (
+    AsgiScope,
+    ClientWriter,
+    Headers,
+    Receive,
+    WebResponse,
+    header,
+    response_body,
+    response_start,
+)
 from sightline.wire.call import can_stray
 from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import MOST_LEVELS, decode, encode, may_be_deep
@@ -225,7 +234,7 @@ class Gateway:
         self._has_key = has_key
         self._elapsed = elapsed
 
-    def serve(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
+    def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited."""
         received = self._elapsed()
         place = parse_path(scope["raw_path"].decode("latin-1"))
@@ -238,7 +247,9 @@ class Gateway:
         place = parse_path(scope["raw_path"].decode("latin-1"))
         return refusal_response(_caller(scope, place), fault)
 
-    async def _ask(self, scope: AsgiScope, receive: Receive, send: Send, place: GatewayPath, received: float) -> None:
+    async def _ask(
+        self, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
+    ) -> None:
         try:
             request = await read_request(scope, receive, place, received)
         except ClientGoneError:
@@ -281,7 +292,7 @@ class Gateway:
         return _json(for_codex() if is_codex else dialect(spoken).clients.list_models(models))
 
 
-async def _hand_over(relayed: ClientResponse, send: Send) -> None:
+async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
     """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded: where
     the length is known, the last chunk has it; else the transfer has an end of its own."""
     await send(response_start(relayed.status, relayed.headers))
@@ -291,8 +302,7 @@ async def _hand_over(relayed: ClientResponse, send: Send) -> None:
     missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     try:
         if missing is None:
-            async for piece in relayed:
-                await send(response_body(piece, more=True))
+            await relayed.write_to(send)
             await send(response_body(b"", more=False))
             return
         last = b""

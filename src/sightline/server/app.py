@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from sightline.gateway.gateway import Gateway
-from sightline.web.asgi import AsgiScope, Receive, Send
+from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 from sightline.web.guard import OriginGuard
 from sightline.workbench.workbench import Workbench
 
@@ -17,7 +17,7 @@ class App:
         self._gateway: Final = gateway
         self._workbench: Final = workbench
 
-    def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
+    def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request, once this is awaited. A coroutine around another would cost time for each chunk."""
         serving = self._workbench if self._workbench.serves(scope) else self._gateway
         refusal = self._guard.refusal(scope["headers"])

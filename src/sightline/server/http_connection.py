@@ -22,16 +22,16 @@ from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import refusal_response
 from sightline.web.asgi import (
     AsgiScope,
+    ClientWriter,
     Headers,
     Receive,
     RequestEvent,
     ResponseChunk,
     ResponseStart,
-    Send,
     WebResponse,
 )
 
-Application = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+Application = Callable[[AsgiScope, Receive, ClientWriter], Awaitable[None]]
 
 MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_BODY_WAITING: Final = 64 * 1024
@@ -48,7 +48,7 @@ _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 
 
 class HttpCall:
-    """One request and its response. `send` and `receive` are ASGI's."""
+    """One request and its response. `receive` is ASGI's, and the call itself is ASGI's `send`."""
 
     __slots__ = (
         "_connection",
@@ -124,7 +124,7 @@ class HttpCall:
 
     # --- the response ---
 
-    async def send(self, message: ResponseStart | ResponseChunk) -> None:
+    async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
         """Write the next piece of the response, once the client takes it."""
         if self._connection.is_writing_paused:
             await self._connection.until_writable()
@@ -132,6 +132,19 @@ class HttpCall:
             self.write_head(message["status"], message["headers"])
         else:
             self.write_body(message["body"], is_last=not message["more_body"])
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        return self._connection.is_writing_paused
+
+    def write(self, data: bytes, /) -> None:
+        """Write a chunk of the body, whether or not the client takes it yet."""
+        self.write_body(data, is_last=False)
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
+        await self._connection.until_writable()
 
     def write_head(self, status: int, headers: Headers) -> None:
         """Write the head at once, or with the body if its length is known."""
@@ -205,14 +218,14 @@ class HttpCall:
     async def run(self, app: Application) -> None:
         """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
         try:
-            await app(self.scope, self.receive, self.send)
+            await app(self.scope, self.receive, self)
         except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
             _LOG.exception("a request failed")
         if not self.has_begun:
             # Either the failure of before, or the request was left without an answer, as one whose body never came.
             failed = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
             self.keeps_alive = False
-            await failed.to(self.send)
+            await failed.to(self)
         elif not self.is_answered:
             self._connection.transport.close()  # without an end it does not look whole
 

@@ -52,6 +52,24 @@ class Send(Protocol):
         ...
 
 
+class ClientWriter(Send, Protocol):
+    """Sends a response, and writes chunks of its body without waiting for the client, who may be behind: then it
+    `is_paused`, and the sender waits until it is not."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client takes no more for now."""
+        ...
+
+    def write(self, data: bytes, /) -> None:
+        """Write a chunk of the body; nothing where it is empty."""
+        ...
+
+    async def until_writable(self) -> None:
+        """Wait until the client takes more."""
+        ...
+
+
 def response_start(status: int, headers: Headers) -> ResponseStart:
     """The head of a response."""
     return {"type": "http.response.start", "status": status, "headers": headers}

@@ -10,7 +10,7 @@ from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, Headers
+from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.stream_pump import failure_frame
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
@@ -24,7 +24,7 @@ Wait = Callable[[float], Awaitable[None]]
 """Returns when so many seconds have passed since the playing began."""
 
 
-class PlayedBody:
+class PlayedBody(ResponseBody):
     """The body of a recorded answer, for one reader, once. Nothing is open behind it."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:

@@ -202,6 +202,37 @@ class Response:
             self._release()
         return data
 
+    async def pass_to(self, take: Callable[[bytes], bool]) -> None:
+        """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
+        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises."""
+        connection, answer = self._connection, self._answer
+        if connection is None:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_change() -> None:
+            try:
+                goes_on = not answer.pieces or take(connection.take(answer))
+            except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
+                connection.listener = None
+                if not done.done():
+                    done.set_exception(error)
+                return
+            if not goes_on or answer.is_over():
+                connection.listener = None
+                if not done.done():
+                    done.set_result(None)
+
+        connection.listener = on_change
+        try:
+            on_change()
+            await done
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        finally:
+            connection.listener = None
+
     def take_whole(self) -> bytes | None:
         """The whole body, if all of it is here already, as that of a short answer is; else None."""
         answer = self._answer

@@ -33,6 +33,8 @@ class HttpConnection(asyncio.Protocol):
         self.place = place
         self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
+        self.listener: Callable[[], None] | None = None
+        """Called when bytes arrived or the connection ended, in place of waking the task that waits for that."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
@@ -73,11 +75,10 @@ class HttpConnection(asyncio.Protocol):
                 self.abort()
         elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
             self._pause_reading(answer)
-        waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        if self.listener is not None:
+            self.listener()
+        else:
+            self._wake()
 
     def _pause_reading(self, answer: AnswerParser) -> None:
         # Only a reader can let it go on, and where there is nothing to take none would.
@@ -225,6 +226,9 @@ class HttpConnection(asyncio.Protocol):
             self._watch(limit)
 
     def _wake(self) -> None:
+        if self.listener is not None:
+            self.listener()
+            return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
