@@ -129,7 +129,7 @@ class Recorder:
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of a response has arrived."""
         self._status = status
-        self._headers = self.redaction.headers(_text_of(headers))
+        self._headers = self.redaction.raw_headers(headers)
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
@@ -337,12 +337,6 @@ class Recorder:
 
     def _seconds_since_received(self) -> float:
         return self._clock.monotonic() - self.request.received
-
-
-def _text_of(headers: tuple[tuple[bytes, bytes], ...]) -> TextHeaders:
-    """The headers as text, decoded in one step: no header contains a line break."""
-    words = b"\n".join([word for header in headers for word in header]).decode("latin-1").split("\n")
-    return tuple(zip(words[::2], words[1::2], strict=True)) if headers else ()
 
 
 def _is_frame(entry: FactEntry) -> bool:

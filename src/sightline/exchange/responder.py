@@ -19,7 +19,7 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
-from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for
+from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, read_plain_reply
 from sightline.exchange.request_counter import RequestCounter, read_count
 from sightline.exchange.stream_pump import StreamPump, TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
@@ -184,14 +184,16 @@ class Responder:
         return answer
 
     def _verbatim(self, exchange: Exchange, response: Response, body: "_Body") -> tuple[Reply, ClientResponse]:
-        reading = ReplyReader(exchange.choice.dialect)
-        if body.trouble:
-            reading.give_up(body.trouble)
         _refuse_empty(body)
-        reading.whole(body.plain)
-        reply = reading.reply
+        reply, warning = None if body.trouble else read_plain_reply(exchange.choice.dialect, body.plain), ""
+        if reply is None:
+            reading = ReplyReader(exchange.choice.dialect)
+            if body.trouble:
+                reading.give_up(body.trouble)
+            reading.whole(body.plain)
+            reply, warning = reading.reply, reading.warning
         if reply.fault is None:
-            exchange.end_response(FinishedEnd(reply, reading.warning))
+            exchange.end_response(FinishedEnd(reply, warning))
         else:
             exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
         return reply, self._own_bytes(exchange, response.status, response.headers, body.body, body.plain)
@@ -357,5 +359,5 @@ async def _read(response: Response, exchange: Exchange) -> _Body:
 
 def _refuse_empty(body: _Body) -> None:
     """Client libraries take a response without a body for a success, so it becomes an error of their dialect."""
-    if not body.plain.strip() and not body.trouble:
+    if not body.trouble and (not body.plain or body.plain.isspace()):
         raise no_reply(b"")

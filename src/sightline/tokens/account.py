@@ -46,10 +46,15 @@ class SlidingWindow:
 
     def add(self, at: float, requests: int, tokens: int) -> None:
         """Count something in."""
-        self._expire(at)
-        if not self._slots or at >= self._slots[-1].start + self._step:
-            self._slots.append(Slot(at, 0, 0))
-        self._change(self._slots[-1], requests, tokens)
+        slots = self._slots
+        if not slots or at >= slots[-1].start + self._step:
+            self._expire(at)
+            slots.append(Slot(at, 0, 0))
+        slot = slots[-1]
+        slot.requests += requests
+        slot.tokens += tokens
+        self._requests += requests
+        self._tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """Change what was counted at that time by so much; nothing where that has left the window."""
@@ -229,9 +234,10 @@ class Account:
         """A request went out."""
         self.minute.add(at, 1, tokens)
         self.day.add(at, 1, tokens)
-        for seen in self._reports():
-            seen.requests += 1
-            seen.tokens += tokens
+        if self._observations or self._unread:
+            for seen in self._reports():
+                seen.requests += 1
+                seen.tokens += tokens
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """What went out at that time is so much more."""

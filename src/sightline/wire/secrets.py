@@ -261,9 +261,11 @@ def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, .
 
 
 @lru_cache(maxsize=256)
-def _has_secret(names: tuple[str, ...]) -> bool:
-    """Whether a header is a secret by its name; the answers of a provider have the same ones again and again."""
-    return any(map(is_secret_header, names))
+def _decode_names(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], bool]:
+    """The names of headers as text, and whether one of the headers is a secret by its name. The answers of a provider
+    have the same names again and again."""
+    text = tuple(name.decode("latin-1") for name in names)
+    return text, any(map(is_secret_header, text))
 
 
 class Redaction:
@@ -284,10 +286,16 @@ class Redaction:
 
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         """Headers, with a mask where the value of one is a secret by its name."""
-        values = "\n".join([value for _, value in headers])
-        if "@" not in values and not _has_secret(tuple([name for name, _ in headers])) and self.words(values) == values:
-            return headers  # as nearly always
         return tuple((name, MASK if is_secret_header(name) else self.text(value)) for name, value in headers)
+
+    def raw_headers(self, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
+        """The same for headers as they came. All values are looked at together: as a rule there is no secret."""
+        names, has_secret = _decode_names(tuple([name for name, _ in headers]))
+        joined = b"\n".join([value for _, value in headers]).decode("latin-1")  # no header has a line break
+        text = tuple(zip(names, joined.split("\n"), strict=False))  # without headers, there is one empty value
+        if has_secret or "@" in joined or self.words(joined) != joined:
+            return self.headers(text)
+        return text
 
     def address(self, path: str, query: str) -> str:
         """A path with its query."""
