@@ -73,12 +73,9 @@ class ClientResponse:
         self.status = status
         self.headers = headers
         self.fault = fault
-        self._body: ResponseBody = body
-
-    @property
-    def whole_body(self) -> bytes | None:
+        self.whole_body = body.data if isinstance(body, WholeBody) else None
         """The body, where all of it is here; None where it is still to come."""
-        return self._body.data if isinstance(self._body, WholeBody) else None
+        self._body: ResponseBody = body
 
     async def write_to(self, client: ClientWriter) -> None:
         """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
@@ -87,7 +84,7 @@ class ClientResponse:
     def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""
         again = copy(self)
-        again._body = WholeBody(data)
+        again._body, again.whole_body = WholeBody(data), data
         return again
 
     def __aiter__(self) -> AsyncIterator[bytes]:

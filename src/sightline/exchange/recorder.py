@@ -310,24 +310,18 @@ class Recorder:
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
+        trouble: Exception | None = None
         try:
-            self._record(entries)
+            self._hub.record(entries)
             self.is_recorded = True
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
-            return error
-        return None
-
-    def _record(self, entries: list[Entry]) -> None:
-        if self._observer is None:
-            self._hub.record(entries)
-            return
-        try:
-            self._hub.record(entries)
-        finally:  # the caller needs the facts, whether or not the store takes them
+            trouble = error
+        if self._observer is not None:  # the caller needs the facts, whether or not the store takes them
             for entry in entries:
                 if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
                     self._observer(entry)
+        return trouble
 
     def _note(self, fact: Fact) -> FactEntry:
         entry = FactEntry(self.exchange, self._count, self._clock.now(), fact)

@@ -172,8 +172,10 @@ class Responder:
         if exchange.request.is_stream or (is_same and is_framed):
             tap = self._tap(exchange, response, outbound, is_framed=is_framed)
             return await self._stream(exchange, tap, accepted, turn)
-        with exchange.waiting():
-            body = await _read(response, exchange)
+        body = _take(response, exchange)
+        if body is None:
+            with exchange.waiting():
+                body = await _read(response, exchange)
         if exchange.request.counts:
             reply, answer = self._answer_count(exchange, response, body)
         elif is_same:
@@ -335,12 +337,17 @@ class _Body(NamedTuple):
     trouble: str
 
 
+def _take(response: Response, exchange: Exchange) -> _Body | None:
+    """A body that came whole with its head, as short ones do, recorded; None where it has to be read."""
+    if response.header("content-encoding") or (body := response.take_whole()) is None:
+        return None
+    exchange.recorder.record_chunk(body)
+    return _Body(body, body, "")
+
+
 async def _read(response: Response, exchange: Exchange) -> _Body:
     """Read a body to its end, and record it."""
     decoder = decoder_for(response.header("content-encoding"))
-    if decoder is None and (body := response.take_whole()) is not None and len(body) <= READ_LIMIT:
-        exchange.recorder.record_chunk(body)
-        return _Body(body, body, "")
     pieces: list[bytes] = []
     plain: list[bytes] = []
     size = 0

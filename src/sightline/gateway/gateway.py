@@ -261,7 +261,11 @@ class Gateway:
                 send
             )
             return
-        async with await self._relay.start(request) as relayed:
+        relayed = await self._relay.start(request)
+        if relayed.whole_body is not None:
+            send.respond(relayed.status, relayed.headers, relayed.whole_body)
+            return
+        async with relayed:
             await _hand_over(relayed, send)
 
     def _beside(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
@@ -296,9 +300,6 @@ async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
     """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded: where
     the length is known, the last chunk has it; else the transfer has an end of its own."""
     await send(response_start(relayed.status, relayed.headers))
-    if relayed.whole_body is not None:
-        await send(response_body(relayed.whole_body, more=False))
-        return
     missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     try:
         if missing is None:

@@ -138,6 +138,11 @@ class HttpCall:
         """Whether the client takes no more for now."""
         return self._connection.is_writing_paused
 
+    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
+        """Write a whole response."""
+        self.write_head(status, headers)
+        self.write_body(body, is_last=True)
+
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body, whether or not the client takes it yet."""
         self.write_body(data, is_last=False)
@@ -421,6 +426,8 @@ class ClientConnection(asyncio.Protocol):
                     return
                 if not calls:
                     self.idle_since = self._loop.time()
+                if self.is_writing_paused:  # a client that only asks and never reads is not asked for more
+                    await self.until_writable()
                 self.resume_reading()
         except asyncio.CancelledError:
             # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.

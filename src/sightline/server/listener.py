@@ -122,7 +122,8 @@ class ListeningServer:
         self._is_ending = True
         self.asked_by = self.asked_by or asked_by
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._change.set)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+                self._loop.call_soon_threadsafe(self._change.set)
 
     def make_connection(self) -> ClientConnection:
         """What speaks with a client that has connected."""

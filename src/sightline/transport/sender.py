@@ -145,22 +145,22 @@ class Sender:
                 self._ledger.settle(sent, 0, self._clock.now())
             redact_fault(fault, _secrets_of(outgoing))
             return fault
-        outcome = None
+        is_accepted = False
         try:
-            outcome = await self._outcome(outgoing, response, sent, number)
+            now = self._clock.now()
+            if 200 <= response.status < 300:
+                self._ledger.keep_headers(outgoing.provider, outgoing.model, response.headers, now)
+                is_accepted = True
+                return AcceptedResponse(response, sent, number)
+            return await self._refusal(outgoing, response, sent, number, now)
         finally:
             # An answer without an owner would keep its connection, and its place in the pool, for good.
-            if not isinstance(outcome, AcceptedResponse):
+            if not is_accepted:
                 await response.close()
-        return outcome
 
-    async def _outcome(
-        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int
-    ) -> AcceptedResponse | RefusedResponse | Fault:
-        now = self._clock.now()
-        if 200 <= response.status < 300:
-            self._ledger.keep_headers(outgoing.provider, outgoing.model, response.headers, now)
-            return AcceptedResponse(response, sent, number)
+    async def _refusal(
+        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int, now: float
+    ) -> RefusedResponse | Fault:
         headers = lower_case(response.headers)
         self._ledger.observe_headers(outgoing.provider, outgoing.model, headers, now)
         self._ledger.settle(sent, 0, now)

@@ -61,6 +61,10 @@ class ClientWriter(Send, Protocol):
         """Whether the client takes no more for now."""
         ...
 
+    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
+        """Write a whole response; its length is among the headers."""
+        ...
+
     def write(self, data: bytes, /) -> None:
         """Write a chunk of the body; nothing where it is empty."""
         ...

@@ -104,8 +104,7 @@ class ConnectionPool:
             connection.abort()
 
     def _return(self, connection: HttpConnection) -> None:
-        waiter = self._next_in_queue()
-        if waiter is not None:
+        if self._queue and (waiter := self._next_in_queue()) is not None:
             waiter.set_result(connection)
         elif self._keep_alive > 0 and connection in self._open:
             self._idle[connection] = self._loop.time()

@@ -138,8 +138,13 @@ class HttpConnection(asyncio.Protocol):
         try:
             if self.is_lost:
                 answer.feed_eof(clean=self._has_ended)
+            elif len(body) <= WRITE_SIZE:
+                assert self._transport is not None
+                self._progress()
+                self._transport.write(head + body)
+                self._has_sent = True
             else:
-                await self._write(answer, head, body)
+                await self._write_large(answer, head, body)
             while not answer.has_head:
                 if answer.fault is not None:
                     raise answer.fault
@@ -149,13 +154,9 @@ class HttpConnection(asyncio.Protocol):
             raise
         return answer
 
-    async def _write(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
+    async def _write_large(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
         assert self._transport is not None
         self._progress()
-        if len(body) <= WRITE_SIZE:
-            self._transport.write(head + body)
-            self._has_sent = True
-            return
         self._transport.write(head)
         rest = memoryview(body)
         while rest:
