@@ -19,8 +19,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
-from sightline.server.app import App
-from sightline.server.listener import ListeningServer, bind_sockets, new_loop
+from sightline.server.listener import App, ListeningServer, bind_sockets, new_loop
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.summary import Summary, summary_of
 from sightline.web.asgi import ClientWriter

@@ -1,4 +1,4 @@
-"""Listening: the sockets, the server on them, and a shutdown that lets streams finish."""
+"""Listening: the sockets, the server on them with its application, and a shutdown that lets streams finish."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from sightline.errors import Code, Fault
+from sightline.gateway.gateway import Gateway
 from sightline.server.http_connection import Application, ClientConnection
-from sightline.web.guard import LOOPBACK, host_name
+from sightline.web.asgi import AsgiScope, ClientWriter, Receive
+from sightline.web.guard import LOOPBACK, OriginGuard, host_name
+from sightline.workbench.workbench import Workbench
 
 _LOG = logging.getLogger("sightline.server")
 
@@ -81,6 +84,24 @@ def allow_many_files() -> None:
         wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+class App:
+    """A bare ASGI callable: guards the door, and shows each request to the one who serves it. Paths are taken as they
+    were written, so that no spelling leads around a rule."""
+
+    def __init__(self, guard: OriginGuard, gateway: Gateway, workbench: Workbench) -> None:
+        self._guard: Final = guard
+        self._gateway: Final = gateway
+        self._workbench: Final = workbench
+
+    def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
+        """Answer one request, once this is awaited. A coroutine around another would cost time for each chunk."""
+        serving = self._workbench if self._workbench.serves(scope) else self._gateway
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is not None:
+            return serving.refusal(scope, refusal).to(send)
+        return serving.serve(scope, receive, send)
 
 
 class ListeningServer:
