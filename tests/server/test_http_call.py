@@ -38,7 +38,7 @@ class Talk:
         connection.transport = self.wire
         method, keeps, is_http_1_0 = self._about
         scope: AsgiScope = {"type": "http", "method": method, "raw_path": b"/", "query_string": b"", "headers": []}
-        self.call = HttpCall(connection, scope, keeps_alive=keeps, is_http_1_0=is_http_1_0, expects_continue=False)
+        self.call = HttpCall(connection, scope, keeps_alive=keeps, is_http_1_0=is_http_1_0)
         return connection
 
     def say(self, status: int, headers: Headers, *pieces: bytes) -> list[bytes]:

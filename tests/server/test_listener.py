@@ -250,8 +250,9 @@ def test_many_clients_are_let_in_within_one_turn_of_the_loop(monkeypatch: pytest
 
     monkeypatch.setattr(ListeningServer, "_accept", counting)
     with running() as server, ExitStack() as stack:
-        hold = threading.Event()
-        server.loop.call_soon_threadsafe(hold.wait, 20)
+        is_held, hold = threading.Event(), threading.Event()
+        server.loop.call_soon_threadsafe(lambda: (is_held.set(), hold.wait(20)))
+        assert is_held.wait(20)
         for _ in range(50):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
         hold.set()

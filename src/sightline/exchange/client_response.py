@@ -148,16 +148,16 @@ def whole(
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
-    passed = [
-        (name, value)
-        for name, value in headers
-        if (low := name.lower()) not in _FRAMING and not low.startswith(b"x-sightline-")
-    ]
-    if len(passed) < len(headers):  # as always: one of them framed the body
-        named = b",".join([value for name, value in headers if name.lower() == b"connection"])
-        if named:
-            words = {word.strip().lower() for word in named.split(b",")}
-            passed = [each for each in passed if each[0].lower() not in words]
+    passed: Headers = []
+    named: set[bytes] = set()
+    for name, value in headers:
+        low = name.lower()
+        if low == b"connection":
+            named |= {word.strip().lower() for word in value.split(b",")}
+        elif low not in _FRAMING and not low.startswith(b"x-sightline-"):
+            passed.append((name, value))
+    if named:
+        passed = [each for each in passed if each[0].lower() not in named]
     return [(name, without(value, secrets)) for name, value in passed] if secrets else passed
 
 

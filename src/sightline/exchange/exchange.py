@@ -163,8 +163,8 @@ class Exchange:
         now = self._clock.monotonic()
         waiting = now - self._wait_began if self._wait_depth else 0.0
         overhead = max(0.0, now - self.request.received - self._waited - waiting) * 1000
-        headers: Headers = [(b"x-sightline-overhead-ms", f"{overhead:.3f}".encode())]
-        if self.recorder.ensure_recorded():
+        headers: Headers = [(b"x-sightline-overhead-ms", b"%.3f" % overhead)]
+        if self.recorder.is_recorded or self.recorder.ensure_recorded():
             headers.insert(0, (b"x-sightline-exchange", self.id.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))

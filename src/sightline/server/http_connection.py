@@ -29,6 +29,7 @@ from sightline.web.asgi import (
     ResponseChunk,
     ResponseStart,
     WebResponse,
+    header,
 )
 
 Application = Callable[[AsgiScope, Receive, ClientWriter], Awaitable[None]]
@@ -53,13 +54,13 @@ class HttpCall:
     __slots__ = (
         "_connection",
         "_ends_by_closing",
-        "_expects_continue",
         "_head",
         "_is_chunked",
         "_is_http_1_0",
         "_left",
         "_pieces",
         "_waiting",
+        "_was_asked_for",
         "has_begun",
         "has_body",
         "is_answered",
@@ -74,7 +75,6 @@ class HttpCall:
         *,
         keeps_alive: bool,
         is_http_1_0: bool,
-        expects_continue: bool,
     ) -> None:
         self.scope = scope
         self.keeps_alive = keeps_alive
@@ -85,9 +85,10 @@ class HttpCall:
         self.is_answered = False
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
-        self._expects_continue = expects_continue
         self._pieces: list[bytes] = []
         self._waiting = 0
+        self._was_asked_for = False
+        """Whether a client that waits for leave to send its body has got it."""
         self._head = b""
         """The head of a response of known length, until it is written with the body: each write is a packet."""
         self._is_chunked = False
@@ -109,9 +110,10 @@ class HttpCall:
     async def receive(self) -> RequestEvent:
         """What has arrived of the body since the last time."""
         connection = self._connection
-        if self._expects_continue and not self.has_begun:
-            self._expects_continue = False
-            connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not self._pieces and not self.has_body and not self._was_asked_for:
+            self._was_asked_for = True
+            if header(self.scope["headers"], b"expect").lower() == "100-continue":
+                connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not self._pieces and not self.has_body and not self.is_answered:
             connection.resume_reading()
             await connection.next_change()
@@ -264,7 +266,6 @@ class ClientConnection(asyncio.Protocol):
         self._head_bytes = self._latest = self._first_piece = 0
         self._url = b""
         self._headers: Headers = []
-        self._expects_continue = False
 
     # --- what asyncio calls ---
 
@@ -323,7 +324,6 @@ class ClientConnection(asyncio.Protocol):
         self._first_piece = self._latest
         self._url = b""
         self._headers = []
-        self._expects_continue = False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -332,10 +332,7 @@ class ClientConnection(asyncio.Protocol):
         # Trailers behind a chunked body come this way too and are left out: a header that follows the body could change
         # who is asking, or for what, after that was decided.
         if self._reads_head:
-            name = name.lower()
-            if name == b"expect" and value.lower() == b"100-continue":
-                self._expects_continue = True
-            self._headers.append((name, value))
+            self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._reads_head = False
@@ -357,7 +354,6 @@ class ClientConnection(asyncio.Protocol):
             scope,
             keeps_alive=not is_http_1_0 and parser.should_keep_alive(),
             is_http_1_0=is_http_1_0,
-            expects_continue=self._expects_continue,
         )
         if self._calls:
             self.pause_reading()  # it waits for its turn
